@@ -195,19 +195,22 @@ pub(crate) struct Writing<'a> {
 }
 
 impl Writing<'_> {
-    /// The write is there, and the keys have these entries; or it has failed, and there are none of which that is known.
-    pub(crate) fn ended<'b>(mut self, entries: impl Iterator<Item = (&'b Key, &'b Entry)>) {
-        for stripe in std::mem::take(&mut self.stripes) {
-            let count = |writes: u64| (writes != UNKNOWN).then(|| writes + 1);
-            // It stays unknown if it was.
-            let _ = self.cache.writes[stripe].fetch_update(Ordering::SeqCst, Ordering::SeqCst, count);
-        }
+    /// The write is there, and the keys, in the order in which they were named, have these entries; or it has failed, and there are none
+    /// of which that is known.
+    pub(crate) fn ended<'b>(mut self, entries: impl Iterator<Item = (&'b Key, Option<&'b Entry>)>) {
         if let Some(clearings) = self.clearings.take().filter(|clearings| *clearings != UNKNOWN) {
             self.cache.clearings.store(clearings + 1, Ordering::SeqCst);
         }
+        let is_known = self.cache.clearings.load(Ordering::SeqCst) != UNKNOWN;
         let Some(cache) = &self.cache.cache else { return };
-        for (key, entry) in entries {
-            if self.cache.moment(key).is_known() && string_bytes(entry) <= LARGEST {
+        for (stripe, (key, entry)) in std::mem::take(&mut self.stripes).into_iter().zip(entries) {
+            // It stays unknown if it was.
+            let count = |writes: u64| (writes != UNKNOWN).then(|| writes + 1);
+            let counted = self.cache.writes[stripe].fetch_update(Ordering::SeqCst, Ordering::SeqCst, count);
+            if let Some(entry) = entry.filter(|entry| string_bytes(entry) <= LARGEST)
+                && is_known
+                && counted.is_ok()
+            {
                 cache.insert(name(key), detached(entry));
             }
         }

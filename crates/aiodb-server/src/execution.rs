@@ -278,12 +278,12 @@ async fn carry_out(
         // Whoever comes next need not wait until this is durable.
         keyspace.waiters.remove(&waiting.keys, &waiting.waiter);
     }
-    let begun = Instant::now();
+    let begun = keyspace.flushes().then(Instant::now);
     let waited = match written {
         Some(sequence) => keyspace.wait(sequence).await,
         None => keyspace.wait_for_seen((!plan.is_whole).then(|| plan.reads.iter())).await,
     };
-    session.waits.flush += begun.elapsed();
+    session.waits.flush += begun.map_or(Duration::ZERO, |begun| begun.elapsed());
     waited.map_err(Failure::After)?;
     Ok(replies)
 }

@@ -1,36 +1,32 @@
-//! The databases: a table of the store for the keys of each, and one for the elements of its collections and for what expires, once
-//! it has had such; with the locks, the watched keys and the durability of their writes.
+//! The databases: their tables (`database.rs`), with the locks, the watched keys and the durability of their writes.
 
 use std::collections::HashSet;
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock};
 
 use aiodb::merge::Add;
-use aiodb::{Batch, Db, Durability, IndexKind, Options, ScanOptions, Sequence, Table};
+use aiodb::{Batch, Db, Durability, Options, ScanOptions, Sequence, Table};
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::{Either, ready};
 
 use crate::changes::Changes;
-use crate::collection::{CONTENTS_KEY, NUMBERS_KEY, Owner, Span, expiring_name};
+use crate::collection::{CONTENTS_KEY, Owner, Span};
+use crate::database::DatabaseTables;
 use crate::entry::{self, Entry, original_key, stored_key};
 use crate::entry_cache::{Counts, EntryCache, Moment};
-use crate::expiring::{self, Expired, Expiring};
+use crate::expiring::{self, Expired};
 use crate::flusher::Flusher;
 use crate::locks::{Claim, Database, Held, Key, Locks};
 use crate::refusal::Refusal;
 use crate::saves::Saves;
-use crate::sizes::{self, Say, Sizes};
+use crate::sizes::{Say, Sizes};
 use crate::waiters::Waiters;
 use crate::watch::Watchers;
 
 /// What stands for a sequence while a write is under way: later than all.
 const UNDER_WAY: u64 = u64::MAX;
-
-/// Numbers of collections that are set aside at a time: one small write for so many.
-const NUMBERS_AT_ONCE: u64 = 1 << 20;
 
 /// All databases of a server.
 pub(crate) struct Keyspace {
@@ -50,34 +46,6 @@ pub(crate) struct Keyspace {
     written: Box<[AtomicU64]>,
 }
 
-/// The tables of a database.
-struct DatabaseTables {
-    keys: Table,
-    /// Made with the first collection, or the first key that expires.
-    elements: OnceLock<Table>,
-    numbers: Mutex<Numbers>,
-    /// When its keys expire.
-    expiring: Expiring,
-}
-
-/// Numbers for collections.
-#[derive(Default)]
-struct Numbers {
-    next: u64,
-    /// The first one that the store does not know to be in use.
-    end: u64,
-}
-
-/// The name of the table of a database's keys.
-fn table_name(database: usize) -> String {
-    format!("db{database}")
-}
-
-/// The name of the table of its elements.
-fn elements_name(database: usize) -> String {
-    format!("db{database}.elements")
-}
-
 impl Keyspace {
     /// Opens the store with a number of databases, or makes it. The keys of one whose size is not known are counted; `say` is told.
     pub(crate) fn open(path: &Path, databases: u16, mut options: Options, say: &Say) -> aiodb::Result<Keyspace> {
@@ -87,7 +55,7 @@ impl Keyspace {
         let entry_cache_bytes = options.cache_bytes / 2;
         options.cache_bytes -= entry_cache_bytes;
         let db = Db::open(path, options)?;
-        let tables = (0..usize::from(databases)).map(|number| DatabaseTables::open(&db, number));
+        let tables = (0..databases).map(|number| DatabaseTables::open(&db, number));
         let tables = tables.collect::<aiodb::Result<Vec<_>>>()?;
         let (sizes, cache) = (Sizes::open(&db)?, EntryCache::new(entry_cache_bytes));
         let (flusher, stripes) = match durability {
@@ -113,10 +81,7 @@ impl Keyspace {
     fn count_unknown(&self, say: &Say) -> aiodb::Result<()> {
         for database in 0..self.databases() {
             if self.sizes.of(database)?.is_none() {
-                let DatabaseTables { keys, elements, .. } = self.tables(database);
-                let made = || self.elements_or_made(database);
-                let tables = sizes::Tables { keys, elements: elements.get(), made: &made };
-                self.sizes.count(&self.db, database, &tables, say)?;
+                self.sizes.count(&self.db, database, self.tables(database), say)?;
             }
         }
         Ok(())
@@ -223,17 +188,18 @@ impl Keyspace {
         if let Some(after) = after {
             options = options.after(&stored_key(after));
         }
-        let (mut scan, expired) = match self.due_elements(database, now_ms) {
-            None => (self.table(database).scan(options.keys_only())?, Some(HashSet::new())),
+        let tables = self.tables(database);
+        let (mut scan, expired) = match tables.due_elements(now_ms) {
+            None => (tables.keys.scan(options.keys_only())?, Some(HashSet::new())),
             Some((elements, first_ms)) => {
                 // Keys and what has expired of them at one moment.
                 let snapshot = self.db.snapshot()?;
                 let Expired { rows, are_all, .. } =
-                    expiring::due(snapshot.scan(elements, self.due_span(database, first_ms))?, now_ms)?;
+                    expiring::due(snapshot.scan(elements, tables.due_span(first_ms))?, now_ms)?;
                 let names: HashSet<Vec<u8>> = rows.into_iter().map(|(_, name)| name).collect();
                 // Where more have expired than are to be remembered, each entry says for itself.
                 let (options, expired) = if are_all { (options.keys_only(), Some(names)) } else { (options, None) };
-                (snapshot.scan(self.table(database), options)?, expired)
+                (snapshot.scan(&tables.keys, options)?, expired)
             }
         };
         while let Some((key, value)) = scan.next_record()? {
@@ -250,46 +216,23 @@ impl Keyspace {
 
     /// How many keys a database has that have not expired.
     pub(crate) fn size(&self, database: Database, now_ms: u64) -> Result<u64, Refusal> {
-        let Some((elements, first_ms)) = self.due_elements(database, now_ms) else {
+        let tables = self.tables(database);
+        let Some((elements, first_ms)) = tables.due_elements(now_ms) else {
             return Ok(self.sizes.of(database)?.unwrap_or(0));
         };
         let snapshot = self.db.snapshot()?;
-        let due = expiring::count_due(snapshot.scan(elements, self.due_span(database, first_ms))?, now_ms)?;
+        let due = expiring::count_due(snapshot.scan(elements, tables.due_span(first_ms))?, now_ms)?;
         Ok(self.sizes.at(&snapshot, database)?.saturating_sub(due))
     }
 
-    /// The table with what expires, and the time before which nothing does, if something may have.
-    fn due_elements(&self, database: Database, now_ms: u64) -> Option<(&Table, u64)> {
-        let first_ms = self.first_expiry_ms(database);
-        self.tables(database).elements.get().filter(|_| first_ms <= now_ms).map(|elements| (elements, first_ms))
-    }
-
-    /// The rows of what expires in a snapshot, before which nothing did before this time. A write may have brought an earlier time
-    /// meanwhile, or the sweeper may have found a later one.
-    fn due_span(&self, database: Database, first_ms: u64) -> ScanOptions {
-        expiring::span(first_ms.min(self.first_expiry_ms(database)))
-    }
-
-    /// Keys that have expired and are still there, those that expired first. One call at a time; reads nothing as long as none can have
-    /// expired.
+    /// Keys that have expired and are still there, see [`DatabaseTables::expired`].
     pub(crate) fn expired(&self, database: Database, now_ms: u64) -> Result<Expired, Refusal> {
-        let DatabaseTables { elements, expiring, .. } = self.tables(database);
-        let nothing = Expired { rows: Vec::new(), are_all: true, first_ms: None };
-        let Some(elements) = elements.get() else { return Ok(nothing) };
-        let first_ms = expiring.search_begins();
-        if first_ms > now_ms {
-            return Ok(nothing);
-        }
-        let expired = expiring::due(elements.scan(expiring::span(first_ms))?, now_ms)?;
-        expiring.search_ends(expired.first_ms);
-        Ok(expired)
+        self.tables(database).expired(now_ms)
     }
 
-    /// Whether this row says of this key that it expires. That of a collection goes with it to another key.
+    /// Whether this row says of this key that it expires, see [`DatabaseTables::expires`].
     pub(crate) async fn expires(&self, key: &Key, row: &[u8]) -> Result<bool, Refusal> {
-        let Some(elements) = self.tables(key.database).elements.get() else { return Ok(false) };
-        let value = elements.get_async(row).await?;
-        Ok(value.is_some_and(|value| *expiring_name(row, &value) == *stored_key(&key.name)))
+        self.tables(key.database).expires(&stored_key(&key.name), row).await
     }
 
     /// No key of a database expires before this time.
@@ -299,47 +242,18 @@ impl Keyspace {
 
     /// A number for a new collection, which no other has or had.
     pub(crate) fn new_number(&self, database: Database) -> Result<u64, Refusal> {
-        let numbers = &self.tables(database).numbers;
-        let mut numbers = numbers.lock().expect("no code panics while it holds the numbers");
-        if numbers.next == numbers.end {
-            // The write may wait for the device: another thread takes this thread's other connections.
-            *numbers = tokio::task::block_in_place(|| self.set_numbers_aside(database))?;
-        }
-        numbers.next += 1;
-        Ok(numbers.next - 1)
-    }
-
-    /// The next numbers, which the store knows to be in use from now on.
-    fn set_numbers_aside(&self, database: Database) -> Result<Numbers, Refusal> {
-        let elements = self.elements_or_made(database)?;
-        let stored = elements.get(&NUMBERS_KEY)?.unwrap_or_else(|| 1u64.to_le_bytes().to_vec());
-        let wrong = |_| Refusal::Foreign { reason: "of the numbers of collections is no number".into() };
-        let next = u64::from_le_bytes(stored.try_into().map_err(wrong)?);
-        let end = next + NUMBERS_AT_ONCE;
-        // What the log has of the collections comes after this, so a power cut that takes this takes them too.
-        elements.put_with(&NUMBERS_KEY, &end.to_le_bytes(), self.append_class())?;
-        Ok(Numbers { next, end })
-    }
-
-    /// The table of a database's elements and of what expires.
-    fn elements_or_made(&self, database: Database) -> aiodb::Result<&Table> {
-        let elements = &self.tables(database).elements;
-        if elements.get().is_none() {
-            let made = ordered_table(&self.db, &elements_name(database.into()))?;
-            let _ = elements.set(made);
-        }
-        Ok(self.elements(database))
+        self.tables(database).new_number(self.append_class())
     }
 
     /// The value of an element, through the engine's pipelined reads.
     pub(crate) async fn element(&self, owner: Owner, name: &[u8]) -> Result<Option<Bytes>, Refusal> {
-        let Some(elements) = self.tables(owner.database).elements.get() else { return Ok(None) };
+        let Some(elements) = self.tables(owner.database).elements() else { return Ok(None) };
         Ok(elements.get_async(&owner.element_key(name)).await?.map(Bytes::from))
     }
 
     /// The value of an element, read with the calling thread.
     pub(crate) fn element_blocking(&self, owner: Owner, name: &[u8]) -> Result<Option<Bytes>, Refusal> {
-        let Some(elements) = self.tables(owner.database).elements.get() else { return Ok(None) };
+        let Some(elements) = self.tables(owner.database).elements() else { return Ok(None) };
         Ok(elements.get(&owner.element_key(name))?.map(Bytes::from))
     }
 
@@ -350,7 +264,7 @@ impl Keyspace {
         span: &Span,
         mut visit: impl FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<(), Refusal> {
-        let Some(elements) = self.tables(owner.database).elements.get() else { return Ok(()) };
+        let Some(elements) = self.tables(owner.database).elements() else { return Ok(()) };
         let mut options = ScanOptions::all();
         options = match &span.from {
             Bound::Unbounded => options.from(&owner.prefix()),
@@ -382,21 +296,28 @@ impl Keyspace {
     /// Makes changes, all of them or none. The caller has a claim on their keys. [`Keyspace::wait`] makes them durable.
     pub(crate) async fn write(&self, changes: &Changes<'_>) -> Result<Sequence, Refusal> {
         for row in &changes.rows {
-            if self.tables(row.database).elements.get().is_none() {
+            let tables = self.tables(row.database);
+            if tables.elements().is_none() {
                 // To make a table waits for the device: another thread takes this thread's other connections.
-                tokio::task::block_in_place(|| self.elements_or_made(row.database).map(|_| ()))?;
+                tokio::task::block_in_place(|| tables.elements_or_made().map(|_| ()))?;
             }
         }
         let batch = self.batch(changes)?;
-        let before = self.mark(changes);
+        let stripes = self.stripes(changes);
+        let before = mark(&stripes);
         let writing = self.cache.write(!changes.cleared.is_empty(), changes.keys.iter().map(|(key, _)| *key));
         changes.expiring().for_each(|(database, at_ms)| self.tables(database).expiring.write_begins(at_ms));
         let outcome = self.db.write_async_with(batch, self.append_class()).await;
         changes.expiring().for_each(|(database, at_ms)| self.tables(database).expiring.write_ends(at_ms));
-        let entries = changes.keys.iter().filter_map(|(key, entry)| Some((*key, (*entry)?)));
-        writing.ended(entries.filter(|_| outcome.is_ok()));
-        self.unmark(changes, &before, outcome.as_ref().ok());
+        let entries = changes.keys.iter().map(|(key, entry)| (*key, entry.filter(|_| outcome.is_ok())));
+        writing.ended(entries);
+        unmark(&stripes, &before, outcome.as_ref().ok());
         Ok(outcome?)
+    }
+
+    /// Whether replies wait until what they show is on the device.
+    pub(crate) fn flushes(&self) -> bool {
+        self.flusher.is_some()
     }
 
     /// The last write, if those who see it are to wait until it is durable.
@@ -431,7 +352,7 @@ impl Keyspace {
     }
 
     fn elements(&self, database: Database) -> &Table {
-        self.tables(database).elements.get().expect("the table was made for the first number or row")
+        self.tables(database).elements().expect("the table was made for the first number or row")
     }
 
     /// Durable writes are made in memory first, where the next command finds them, and flushed together afterwards.
@@ -447,7 +368,7 @@ impl Keyspace {
         for database in &changes.cleared {
             // The least key of all, to the end.
             batch.delete_range(self.table(*database), &[0], &[])?;
-            if let Some(elements) = self.tables(*database).elements.get() {
+            if let Some(elements) = self.tables(*database).elements() {
                 batch.delete_range(elements, &CONTENTS_KEY, &[])?;
             }
             self.sizes.clear(&mut batch, *database)?;
@@ -474,48 +395,25 @@ impl Keyspace {
         Ok(batch)
     }
 
-    /// The stripes that changes concern.
-    fn stripes<'a>(&'a self, changes: &'a Changes<'_>) -> Box<dyn Iterator<Item = &'a AtomicU64> + 'a> {
-        if self.flusher.is_some() && !changes.cleared.is_empty() {
-            return Box::new(self.written.iter());
-        }
-        Box::new(changes.keys.iter().filter_map(|(key, _)| self.written.get(key.stripe())))
-    }
-
-    /// Says of the stripes that a write is under way, and what was said of them before.
-    fn mark(&self, changes: &Changes<'_>) -> Vec<u64> {
-        self.stripes(changes).map(|stripe| stripe.swap(UNDER_WAY, Ordering::SeqCst)).collect()
-    }
-
-    fn unmark(&self, changes: &Changes<'_>, before: &[u64], sequence: Option<&Sequence>) {
-        let before = before.iter().rev();
-        let stripes: Vec<_> = self.stripes(changes).collect();
-        // From the last to the first, so that a stripe with two keys gets back its first value.
-        for (stripe, before) in stripes.into_iter().rev().zip(before) {
-            stripe.store(sequence.map_or(*before, |sequence| sequence.number()), Ordering::SeqCst);
+    /// Of the class `sync`: the stripes that changes concern.
+    fn stripes<'a>(&'a self, changes: &'a Changes<'_>) -> Vec<&'a AtomicU64> {
+        match &self.flusher {
+            None => Vec::new(),
+            Some(_) if !changes.cleared.is_empty() => self.written.iter().collect(),
+            Some(_) => changes.keys.iter().map(|(key, _)| &self.written[key.stripe()]).collect(),
         }
     }
 }
 
-impl DatabaseTables {
-    fn open(db: &Db, number: usize) -> aiodb::Result<DatabaseTables> {
-        let keys = ordered_table(db, &table_name(number))?;
-        let elements = match db.table(&elements_name(number)) {
-            Ok(table) => OnceLock::from(table),
-            Err(aiodb::Error::NoSuchTable { .. }) => OnceLock::new(),
-            Err(error) => return Err(error),
-        };
-        // What is read or written lately is kept as entries.
-        keys.set_cached(false)?;
-        Ok(DatabaseTables { keys, elements, numbers: Mutex::default(), expiring: Expiring::default() })
-    }
+/// Says of stripes that a write is under way, and what was said of them before.
+fn mark(stripes: &[&AtomicU64]) -> Vec<u64> {
+    stripes.iter().map(|stripe| stripe.swap(UNDER_WAY, Ordering::SeqCst)).collect()
 }
 
-/// The table of this name, made if it is missing. One that is there may have any ordered index: earlier versions made `lmdb`
-/// tables, and a user may have made one.
-fn ordered_table(db: &Db, name: &str) -> aiodb::Result<Table> {
-    match db.table(name) {
-        Ok(table) if table.kind().is_ordered() => Ok(table),
-        _ => db.table_or_create(name, IndexKind::default()),
+/// Says of stripes that the write is there, or was refused.
+fn unmark(stripes: &[&AtomicU64], before: &[u64], sequence: Option<&Sequence>) {
+    // From the last to the first, so that a stripe with two keys gets back its first value.
+    for (stripe, before) in stripes.iter().zip(before).rev() {
+        stripe.store(sequence.map_or(*before, |sequence| sequence.number()), Ordering::SeqCst);
     }
 }

@@ -14,6 +14,7 @@ mod command;
 mod commands;
 mod config;
 mod connection;
+mod database;
 mod elements;
 mod entry;
 mod entry_cache;

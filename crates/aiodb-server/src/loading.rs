@@ -50,7 +50,8 @@ pub enum Event<'a> {
 /// How far a load has come. What it counts is on the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Loaded {
-    /// Commands that have been dealt with, those that were passed over included: a load that goes on passes over so many.
+    /// Commands that have been dealt with, those that were passed over included, and of a transaction without its end none: a load that
+    /// goes on passes over so many.
     pub commands: u64,
     /// Those of them that were answered with an error.
     pub refused: u64,
@@ -103,20 +104,20 @@ pub fn load(
     let table = commands::table();
     let acl = Acl::new(table.catalog(), &config)?;
     let options = store_options(&config)?;
-    let say = |line: &str| eprintln!("aiodb: {line}");
-    let keyspace = Keyspace::open(&config.dir, config.databases, options, &say)?;
+    let log = Log::new(|line| eprintln!("aiodb: {}", line.message));
+    let keyspace = Keyspace::open(&config.dir, config.databases, options, &|line: &str| log.say(line))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.map_err(|cause| ServeError::System { action: "start threads", cause })?;
-    let log = Log::new(|line| eprintln!("aiodb: {}", line.message));
     let server = Server::new(config, keyspace, table, acl, None, 0, log);
     let nobody = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let client = server.clients.add(nobody, nobody, 0, server.acl.default_user(), 1);
     let session = Session::new(client.expect("nobody else is connected"));
     let (decoder, buffer) = (Decoder::default(), BytesMut::new());
-    let mut load = Load { server: &server, session, input, decoder, buffer, passed_over, watch };
+    let mut load = Load { server: &server, session, input, decoder, buffer, passed_over, whole: 0, watch };
     let mut loaded = Loaded::default();
     // The commands may wait for the device, for which a thread of the runtime is needed.
     let ended = runtime.block_on(load.run(&mut loaded));
+    loaded.commands = load.whole;
     server.keyspace.sync()?;
     server.keyspace.close()?;
     Ok((loaded, ended.err()))
@@ -130,6 +131,8 @@ struct Load<'a, R, W> {
     decoder: Decoder,
     buffer: BytesMut,
     passed_over: u64,
+    /// Commands up to the last one that is not in a transaction under way.
+    whole: u64,
     watch: W,
 }
 
@@ -236,6 +239,9 @@ impl<R: Read, W: FnMut(Event<'_>) -> bool> Load<'_, R, W> {
                 loaded.refused += 1;
                 goes_on &= (self.watch)(Event::Refused { number: loaded.commands, reason: &reason });
             }
+        }
+        if self.session.transaction.is_none() {
+            self.whole = loaded.commands;
         }
         goes_on & (self.watch)(Event::Progress { commands: loaded.commands, bytes: loaded.bytes })
     }

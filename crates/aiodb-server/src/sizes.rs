@@ -7,6 +7,7 @@
 use aiodb::{Batch, Db, Durability, Error, IndexKind, MAX_KEY_BYTES, ScanOptions, Snapshot, Table, TableOptions};
 
 use crate::collection::{expiring_number, expiring_string_key};
+use crate::database::DatabaseTables;
 use crate::entry::Entry;
 use crate::expiring;
 use crate::locks::Database;
@@ -62,11 +63,11 @@ impl Sizes {
     }
 
     /// Counts the keys of a database that nobody uses yet, and makes the rows by which its strings expire: who did not count had none.
-    pub(crate) fn count(&self, db: &Db, database: Database, tables: &Tables<'_>, say: &Say) -> aiodb::Result<()> {
+    pub(crate) fn count(&self, db: &Db, database: Database, tables: &DatabaseTables, say: &Say) -> aiodb::Result<()> {
         let mut writes = Writes { db, batch: Batch::new(), bytes: 0 };
         // Those of a count that did not end, or from before another program changed keys.
-        let mut rows = tables.elements.map(|elements| elements.scan(expiring::span(0))).transpose()?;
-        while let Some((elements, scan)) = tables.elements.zip(rows.as_mut())
+        let mut rows = tables.elements().map(|elements| elements.scan(expiring::span(0))).transpose()?;
+        while let Some((elements, scan)) = tables.elements().zip(rows.as_mut())
             && let Some((row, _)) = scan.next_record()?
         {
             if expiring_number(row).is_none() {
@@ -107,15 +108,6 @@ impl Sizes {
     }
 }
 
-/// The tables of a database that is counted.
-pub(crate) struct Tables<'a> {
-    pub(crate) keys: &'a Table,
-    /// What it has of elements and rows already.
-    pub(crate) elements: Option<&'a Table>,
-    /// Makes that table if it is missing.
-    pub(crate) made: &'a dyn Fn() -> aiodb::Result<&'a Table>,
-}
-
 /// Writes of a count, a batch at a time.
 struct Writes<'a> {
     db: &'a Db,
@@ -136,16 +128,16 @@ impl Writes<'_> {
 
     /// Makes the row by which a string expires, in place of the time that the engine may know: it must not remove the record by itself
     /// any more, since nobody would take it from the size.
-    fn make_lasting(&mut self, tables: &Tables<'_>, stored: &[u8], value: &[u8], say: &Say) -> aiodb::Result<()> {
+    fn make_lasting(&mut self, tables: &DatabaseTables, stored: &[u8], value: &[u8], say: &Say) -> aiodb::Result<()> {
         // A record of another program counts, as it does in KEYS, and is refused where it is read.
         let Ok(entry) = Entry::decode(value.to_vec()) else { return Ok(()) };
         let (Some(at_ms), None) = (entry.expires_ms, entry.collection()) else { return Ok(()) };
         let row = expiring_string_key(at_ms.get(), stored);
         if row.len() > MAX_KEY_BYTES {
             say(&format!("a key of {} bytes will not expire any more: it is too long", stored.len()));
-            self.batch.put(tables.keys, stored, &Entry { expires_ms: None, ..entry }.encode())?;
+            self.batch.put(&tables.keys, stored, &Entry { expires_ms: None, ..entry }.encode())?;
         } else {
-            self.batch.put(tables.keys, stored, value)?.put((tables.made)()?, &row, &[])?;
+            self.batch.put(&tables.keys, stored, value)?.put(tables.elements_or_made()?, &row, &[])?;
         }
         self.added(value.len() + 2 * row.len())
     }

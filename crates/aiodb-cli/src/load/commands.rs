@@ -1,13 +1,14 @@
 //! `aiodb load --format resp`: a file of Redis's commands becomes what `aiodb serve` would have made of them.
 
 use super::interrupt::{Interrupt, InterruptibleRead};
+use super::report::done;
 use super::source::SourceArgs;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::progress::{Progress, rate};
 use aiodb_server::{Config, Event, Layer, LoadError, Loaded};
-use indicatif::{BinaryBytes, HumanCount};
+use indicatif::HumanCount;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
@@ -102,13 +103,8 @@ fn to_json(loaded: &Loaded, refused: &Refused, is_complete: bool, elapsed: Durat
 
 /// For people.
 fn to_text(loaded: &Loaded, store: &str, is_complete: bool, elapsed: Duration) -> String {
-    let mut text = format!(
-        "carried out {} commands ({}) on `{store}` in {:.1} s, {}\n",
-        HumanCount(loaded.commands),
-        BinaryBytes(loaded.bytes),
-        elapsed.as_secs_f64(),
-        rate(loaded.commands, "commands", elapsed),
-    );
+    let place = format!("on `{store}`");
+    let mut text = done("carried out", loaded.commands, "commands", loaded.bytes, &place, elapsed);
     if loaded.refused > 0 {
         let _ = writeln!(text, "{} of them were refused", HumanCount(loaded.refused));
     }

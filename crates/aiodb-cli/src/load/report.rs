@@ -8,6 +8,12 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use std::time::Duration;
 
+/// How much was done, and how quickly.
+pub fn done(verb: &str, count: u64, what: &str, bytes: u64, place: &str, elapsed: Duration) -> String {
+    let (counted, bytes, seconds) = (HumanCount(count), BinaryBytes(bytes), elapsed.as_secs_f64());
+    format!("{verb} {counted} {what} ({bytes}) {place} in {seconds:.1} s, {}\n", rate(count, what, elapsed))
+}
+
 /// Why a load ended.
 pub enum Ended {
     /// The input ended.
@@ -75,13 +81,7 @@ impl Report {
 
     /// For people.
     pub fn to_text(&self, ended: &Ended, elapsed: Duration, table: &str) -> String {
-        let mut text = format!(
-            "loaded {} records ({}) into table `{table}` in {:.1} s, {}\n",
-            HumanCount(self.records),
-            BinaryBytes(self.bytes),
-            elapsed.as_secs_f64(),
-            rate(self.records, "records", elapsed),
-        );
+        let mut text = done("loaded", self.records, "records", self.bytes, &format!("into table `{table}`"), elapsed);
         if self.bad_lines > 0 {
             let hidden = self.bad_lines - self.shown.len() as u64;
             let more = if hidden > 0 { format!(", {} of them not shown", HumanCount(hidden)) } else { String::new() };

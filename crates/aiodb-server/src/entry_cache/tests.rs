@@ -13,7 +13,7 @@ fn entry(value: &'static str) -> Entry {
 
 /// Writes an entry, or none.
 fn write(cache: &EntryCache, key: &Key, entry: Option<&Entry>) {
-    cache.write(false, once(key)).ended(entry.map(|entry| (key, entry)).into_iter());
+    cache.write(false, once(key)).ended(once((key, entry)));
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn without_memory_nothing_is_kept() {
     let (cache, locks, key) = (EntryCache::new(0), Locks::new(), key("a"));
     write(&cache, &key, Some(&entry("1")));
     cache.keep_read(&key, &entry("1"), cache.moment(&key), &locks);
-    cache.write(true, once(&key)).ended(std::iter::empty());
+    cache.write(true, once(&key)).ended(once((&key, None)));
     assert_eq!((cache.get(&key), cache.counts()), (None, Counts::default()));
 }
 
@@ -62,7 +62,7 @@ async fn what_may_be_old_is_not_kept() {
         let writing = cache.write(false, once(&key));
         cache.keep_read(&key, &old, cache.moment(&key), &locks);
         assert_eq!(cache.get(&key), None, "a write is under way");
-        writing.ended(std::iter::empty());
+        writing.ended(once((&key, None)));
         drop(held);
     }
     cache.keep_read(&key, &old, cache.moment(&key), &locks);

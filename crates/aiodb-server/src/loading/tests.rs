@@ -87,7 +87,7 @@ fn what_ends_too_early_or_is_no_command_keeps_what_came_before() {
         (b"REDIS0011\xfa\x09redis-ver", "within a command after command 1"),
     ] {
         let (loaded, _, ended) = load_all(dir.path(), &[&good[..], more].concat(), 0);
-        assert!(loaded.commands >= 1);
+        assert_eq!(loaded.commands, 1);
         let ended = ended.expect("it is not whole");
         assert!(ended.contains(reason), "{ended}");
     }
@@ -102,4 +102,25 @@ fn a_load_ends_when_it_is_told_to() {
     let (loaded, ended) = load(config(dir.path()), &input[..], 0, watch).unwrap();
     assert!(ended.is_none() && loaded.commands >= 1000 && loaded.commands < 2000, "{loaded:?}");
     assert_eq!(ask(dir.path(), &["redis.call('dbsize')"]), [format!("ERR {}", loaded.commands)]);
+}
+
+#[test]
+fn a_load_that_stops_within_a_transaction_goes_on_before_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let input = encode(&["rpush l a", "multi", "rpush l b", "rpush l c", "exec", "rpush l d"]);
+    let within = encode(&["rpush l a", "multi", "rpush l b"]).len();
+    // Cut off.
+    let (loaded, _, ended) = load_all(dir.path(), &input[..within], 0);
+    assert_eq!((loaded.commands, ended.is_some()), (1, true));
+    // Told to stop at each command, one after the other.
+    let (mut loaded, mut stopped_at) = (loaded.commands, Vec::new());
+    for stop in 1..=6 {
+        let watch = |event: Event<'_>| !matches!(event, Event::Progress { commands, .. } if commands >= stop);
+        let (now, ended) = load(config(dir.path()), &input[..], loaded, watch).unwrap();
+        assert!(ended.is_none(), "{ended:?}");
+        loaded = now.commands;
+        stopped_at.push(loaded);
+    }
+    assert_eq!(stopped_at, [1, 1, 1, 1, 5, 6]);
+    assert_eq!(ask(dir.path(), &["table.concat(redis.call('lrange','l',0,-1))"]), ["ERR abcd"]);
 }

@@ -1,0 +1,132 @@
+//! The tables of a database: one of the store for its keys, and one for the elements of its collections and for what expires, once it has
+//! had such.
+
+use std::sync::{Mutex, OnceLock};
+
+use aiodb::{Db, Durability, IndexKind, ScanOptions, Table};
+
+use crate::collection::{NUMBERS_KEY, expiring_name};
+use crate::expiring::{self, Expired, Expiring};
+use crate::locks::Database;
+use crate::refusal::Refusal;
+
+/// Numbers of collections that are set aside at a time: one small write for so many.
+const NUMBERS_AT_ONCE: u64 = 1 << 20;
+
+pub(crate) struct DatabaseTables {
+    db: Db,
+    number: Database,
+    pub(crate) keys: Table,
+    /// Made with the first collection, or the first key that expires.
+    elements: OnceLock<Table>,
+    numbers: Mutex<Numbers>,
+    /// When its keys expire.
+    pub(crate) expiring: Expiring,
+}
+
+/// Numbers for collections.
+#[derive(Default)]
+struct Numbers {
+    next: u64,
+    /// The first one that the store does not know to be in use.
+    end: u64,
+}
+
+/// The name of the table of a database's elements.
+fn elements_name(database: Database) -> String {
+    format!("db{database}.elements")
+}
+
+impl DatabaseTables {
+    pub(crate) fn open(db: &Db, number: Database) -> aiodb::Result<DatabaseTables> {
+        let keys = ordered_table(db, &format!("db{number}"))?;
+        let elements = match db.table(&elements_name(number)) {
+            Ok(table) => OnceLock::from(table),
+            Err(aiodb::Error::NoSuchTable { .. }) => OnceLock::new(),
+            Err(error) => return Err(error),
+        };
+        // What is read or written lately is kept as entries.
+        keys.set_cached(false)?;
+        let (numbers, expiring) = (Mutex::default(), Expiring::default());
+        Ok(DatabaseTables { db: db.clone(), number, keys, elements, numbers, expiring })
+    }
+
+    /// The table of elements and of what expires, if there is one.
+    pub(crate) fn elements(&self) -> Option<&Table> {
+        self.elements.get()
+    }
+
+    /// The table of elements and of what expires.
+    pub(crate) fn elements_or_made(&self) -> aiodb::Result<&Table> {
+        if self.elements.get().is_none() {
+            // Another thread may have made it meanwhile: then it is the same one.
+            let _ = self.elements.set(ordered_table(&self.db, &elements_name(self.number))?);
+        }
+        Ok(self.elements.get().expect("it was just set"))
+    }
+
+    /// A number for a new collection, which no other has or had. Numbers are set aside by a write of this class.
+    pub(crate) fn new_number(&self, class: Durability) -> Result<u64, Refusal> {
+        let mut numbers = self.numbers.lock().expect("no code panics while it holds the numbers");
+        if numbers.next == numbers.end {
+            // The write may wait for the device: another thread takes this thread's other connections.
+            *numbers = tokio::task::block_in_place(|| self.set_numbers_aside(class))?;
+        }
+        numbers.next += 1;
+        Ok(numbers.next - 1)
+    }
+
+    /// The next numbers, which the store knows to be in use from now on.
+    fn set_numbers_aside(&self, class: Durability) -> Result<Numbers, Refusal> {
+        let elements = self.elements_or_made()?;
+        let stored = elements.get(&NUMBERS_KEY)?.unwrap_or_else(|| 1u64.to_le_bytes().to_vec());
+        let wrong = |_| Refusal::Foreign { reason: "of the numbers of collections is no number".into() };
+        let next = u64::from_le_bytes(stored.try_into().map_err(wrong)?);
+        let end = next + NUMBERS_AT_ONCE;
+        // What the log has of the collections comes after this, so a power cut that takes this takes them too.
+        elements.put_with(&NUMBERS_KEY, &end.to_le_bytes(), class)?;
+        Ok(Numbers { next, end })
+    }
+
+    /// The table with what expires, and the time before which nothing does, if something may have.
+    pub(crate) fn due_elements(&self, now_ms: u64) -> Option<(&Table, u64)> {
+        let first_ms = self.expiring.first_ms();
+        self.elements.get().filter(|_| first_ms <= now_ms).map(|elements| (elements, first_ms))
+    }
+
+    /// The rows of what expires in a snapshot, before which nothing did before this time. A write may have brought an earlier time
+    /// meanwhile, or the sweeper may have found a later one.
+    pub(crate) fn due_span(&self, first_ms: u64) -> ScanOptions {
+        expiring::span(first_ms.min(self.expiring.first_ms()))
+    }
+
+    /// Keys that have expired and are still there, those that expired first. One call at a time; reads nothing as long as none can have
+    /// expired.
+    pub(crate) fn expired(&self, now_ms: u64) -> Result<Expired, Refusal> {
+        let nothing = Expired { rows: Vec::new(), are_all: true, first_ms: None };
+        let Some(elements) = self.elements.get() else { return Ok(nothing) };
+        let first_ms = self.expiring.search_begins();
+        if first_ms > now_ms {
+            return Ok(nothing);
+        }
+        let expired = expiring::due(elements.scan(expiring::span(first_ms))?, now_ms)?;
+        self.expiring.search_ends(expired.first_ms);
+        Ok(expired)
+    }
+
+    /// Whether this row says of this stored key that it expires. That of a collection goes with it to another key.
+    pub(crate) async fn expires(&self, stored: &[u8], row: &[u8]) -> Result<bool, Refusal> {
+        let Some(elements) = self.elements.get() else { return Ok(false) };
+        let value = elements.get_async(row).await?;
+        Ok(value.is_some_and(|value| expiring_name(row, &value) == stored))
+    }
+}
+
+/// The table of this name, made if it is missing. One that is there may have any ordered index: earlier versions made `lmdb`
+/// tables, and a user may have made one.
+fn ordered_table(db: &Db, name: &str) -> aiodb::Result<Table> {
+    match db.table(name) {
+        Ok(table) if table.kind().is_ordered() => Ok(table),
+        _ => db.table_or_create(name, IndexKind::default()),
+    }
+}

@@ -3,6 +3,7 @@
 mod copies;
 mod crashes;
 mod lost;
+mod saved;
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -14,10 +15,9 @@ use std::path::Path;
 use aiodb::io::Device;
 use aiodb::io::sim::SimDevice;
 use aiodb::{
-    BackupOptions, Compression, Db, Durability, Error, IndexKind, Ingest, Options, Repository, ScanOptions, Snapshot,
-    Step, Table, TableOptions,
+    Compression, Db, Durability, Error, IndexKind, Ingest, Options, ScanOptions, Snapshot, Step, Table, TableOptions,
 };
-use support::{damage, quiet, refusal, scratch, value};
+use support::{quiet, refusal, scratch, value};
 
 pub(crate) const SEGMENT_BYTES: u64 = 64 << 10;
 
@@ -48,6 +48,13 @@ pub(crate) fn contents(seed: u64, count: u64) -> Contents {
 
 pub(crate) fn fill<D: Device>(ingest: &mut Ingest<D>, contents: &Contents) -> Result<(), Error> {
     contents.iter().try_for_each(|(key, value)| ingest.put(key, value))
+}
+
+/// An ingest that has taken these records.
+pub(crate) fn begun<D: Device>(db: &Db<D>, name: &str, contents: &Contents) -> Ingest<D> {
+    let mut ingest = db.ingest(name, IndexKind::Lsm.into()).expect("it begins");
+    fill(&mut ingest, contents).expect("all is taken");
+    ingest
 }
 
 pub(crate) fn ingest<D: Device>(db: &Db<D>, name: &str, contents: &Contents) -> Result<Table<D>, Error> {
@@ -224,16 +231,14 @@ fn only_sorted_runs_are_ingested_into() {
 fn a_name_is_taken_while_its_table_is_ingested() {
     let device = SimDevice::new(1);
     let (db, contents) = (open(&device), contents(1, 100));
-    let mut first = db.ingest("t", IndexKind::Lsm.into()).expect("it begins");
-    fill(&mut first, &contents).expect("all is taken");
+    let first = begun(&db, "t", &contents);
     let being_made = |error: Error| assert!(matches!(error, Error::TableBeingMade { .. }), "{error}");
     being_made(refusal(db.ingest("t", IndexKind::Lsm.into()), "a second one of the name"));
     being_made(refusal(db.create_table("t", IndexKind::Hash), "another table of the name"));
     assert!(matches!(refusal(db.table("t"), "a get"), Error::NoSuchTable { .. }), "nobody sees it");
     assert!(matches!(refusal(db.drop_table("t"), "a drop"), Error::NoSuchTable { .. }), "there is nothing to drop");
     assert!(db.tables().is_empty());
-    let mut second = db.ingest("u", IndexKind::Lsm.into()).expect("another may go on beside it");
-    fill(&mut second, &contents).expect("all is taken");
+    let second = begun(&db, "u", &contents);
     first.finish().expect("the first is made");
     check(&db, "t", &contents, "the first");
     drop(second);
@@ -250,8 +255,7 @@ fn being_made_never(db: &Db<SimDevice>) {
 fn snapshots_do_not_see_it() {
     let device = SimDevice::new(1);
     let (db, contents) = (open(&device), contents(1, 200));
-    let mut ingest = db.ingest("t", IndexKind::Lsm.into()).expect("it begins");
-    fill(&mut ingest, &contents).expect("all is taken");
+    let ingest = begun(&db, "t", &contents);
     let snapshot: Snapshot<SimDevice> = db.snapshot().expect("a snapshot can be taken");
     let table = ingest.finish().expect("the table is made");
     assert!(matches!(refusal(snapshot.get(&table, b"key 000001"), "a table of later"), Error::NoSuchTable { .. }));
@@ -301,8 +305,7 @@ fn the_space_of_one_that_was_given_up_comes_back() {
     db.create_table("other", IndexKind::Hash).expect("a table can be made");
     settle(&db);
     let before = device.used_bytes();
-    let mut ingest = db.ingest("t", IndexKind::Lsm.into()).expect("it begins");
-    fill(&mut ingest, &contents).expect("all is taken");
+    let ingest = begun(&db, "t", &contents);
     let during = device.used_bytes();
     drop(ingest);
     let files = device.file_names();
@@ -384,10 +387,8 @@ fn those_that_rest_leave_the_descriptors_to_others() {
 fn a_closed_store_ends_it() {
     let device = SimDevice::new(1);
     let (db, contents) = (open(&device), contents(1, 400));
-    let mut ingest = db.ingest("t", IndexKind::Lsm.into()).expect("it begins");
-    fill(&mut ingest, &contents).expect("all is taken");
-    let mut second = db.ingest("u", IndexKind::Lsm.into()).expect("it begins");
-    fill(&mut second, &contents).expect("all is taken");
+    let ingest = begun(&db, "t", &contents);
+    let mut second = begun(&db, "u", &contents);
     db.close().expect("it closes");
     assert!(matches!(refusal(second.put(b"z", b""), "a record"), Error::Closed));
     let next = device.process_death();
@@ -396,110 +397,4 @@ fn a_closed_store_ends_it() {
     assert!(matches!(refusal(ingest.finish(), "the end of it"), Error::Closed));
     drop(second);
     check(&db, "t", &contents, "the next process's");
-}
-
-/// A backup that has copied the runs before the edit, and the log after the table was made, has no runs of it.
-#[test]
-fn backups_have_all_of_it_or_nothing() {
-    for moment in 0..4 {
-        let device = SimDevice::new(1);
-        let (db, contents) = (open(&device), contents(1, 200));
-        let before = ingest(&db, "before", &contents).expect("the table is made");
-        before.put(b"z", b"z").expect("a put works");
-        let mut ingesting = Some(db.ingest("t", IndexKind::Lsm.into()).expect("it begins"));
-        fill(ingesting.as_mut().expect("it was just begun"), &contents).expect("all is taken");
-        let mut finish = |now: usize| {
-            if moment == now {
-                ingesting.take().expect("once").finish().expect("the table is made");
-            }
-        };
-        finish(0);
-        let backups = SimDevice::new(2);
-        backups.create_dir(Path::new("/backups")).expect("a directory can be made");
-        let mut calls = 0;
-        let mut progress = |_, _| {
-            calls += 1;
-            // The first piece is of a run.
-            finish(if calls == 1 { 1 } else { 2 + calls });
-        };
-        db.backup_on(backups.clone(), "/backups", &BackupOptions::default(), &mut progress).expect("it is made");
-        finish(2);
-        let restored = SimDevice::new(3);
-        let repository = Repository::open_on(backups, "/backups").expect("it opens");
-        restored.create_dir(Path::new("/store")).expect("a directory can be made");
-        repository.restore_on(None, restored.clone(), "/store", &mut |_, _| {}).expect("it is restored");
-        let there = open(&restored);
-        let before: Contents =
-            contents.iter().map(|(k, v)| (k.clone(), v.clone())).chain([(b"z".to_vec(), b"z".to_vec())]).collect();
-        check(&there, "before", &before, "the other table");
-        match there.table("t") {
-            Ok(_) => check(&there, "t", &contents, &format!("finished at moment {moment}")),
-            Err(error) => assert!(moment >= 2 && matches!(error, Error::NoSuchTable { .. }), "{moment}: {error}"),
-        }
-        if moment < 2 {
-            assert!(there.table("t").is_ok(), "it was finished before the end of the log");
-        }
-    }
-}
-
-#[test]
-fn salvage_knows_it() {
-    let directory = scratch();
-    let (path, contents) = (directory.path().join("store"), contents(1, 200));
-    let db = Db::open(&path, quiet()).expect("the store opens");
-    ingest(&db, "t", &contents).expect("the table is made");
-    let mut unfinished = db.ingest("u", IndexKind::Lsm.into()).expect("it begins");
-    fill(&mut unfinished, &contents).expect("all is taken");
-    db.sync().expect("it can be flushed");
-    let copy = directory.path().join("copy");
-    support::copy_tree(&path, &copy);
-    let out = directory.path().join("out");
-    aiodb::salvage(&copy, &out, &mut |_, _| {}).expect("it can be salvaged");
-    let salvaged = Db::open(&out, quiet()).expect("the store opens");
-    let names: Vec<_> = salvaged.tables().into_iter().map(|(name, _)| name).collect();
-    assert_eq!(names, ["t"], "no table is made of one that was not finished");
-    assert!(all(&salvaged.table("t").expect("it is there")) == contents);
-    assert!(damage(&salvaged).is_empty());
-}
-
-/// Its id is older than the checkpoint then, as that of a table that was dropped.
-#[test]
-fn salvage_finds_one_whose_making_is_lost() {
-    let directory = scratch();
-    let (path, contents) = (directory.path().join("store"), contents(1, 200));
-    let db = Db::open(&path, quiet()).expect("the store opens");
-    let gone = db.create_table("gone", IndexKind::Lsm).expect("a table can be made");
-    gone.put(b"key", b"value").expect("a put works");
-    let mut ingesting = db.ingest("the ingested one", IndexKind::Lsm.into()).expect("it begins");
-    fill(&mut ingesting, &contents).expect("all is taken");
-    db.drop_table("gone").expect("it can be dropped");
-    db.step(Step::Reclaim).expect("a step works");
-    db.checkpoint().expect("a checkpoint can be made");
-    ingesting.finish().expect("the table is made");
-    let copy = directory.path().join("copy");
-    support::copy_tree(&path, &copy);
-    assert!(damage_name(&copy, b"the ingested one") > 0);
-    let out = directory.path().join("out");
-    let report = aiodb::salvage(&copy, &out, &mut |_, _| {}).expect("it can be salvaged");
-    let salvaged = Db::open(&out, quiet()).expect("the store opens");
-    let names: Vec<_> = salvaged.tables().into_iter().map(|(name, _)| name).collect();
-    assert_eq!((&names[..], report.tables.len()), (&["table-017".to_string()][..], 1), "{report:?}");
-    assert!(all(&salvaged.table("table-017").expect("it is there")) == contents);
-    assert!(report.notes.iter().any(|note| note.contains("table 17")), "{report:?}");
-}
-
-/// Changes a byte of each place in the log where this name stands; returns how many there are.
-fn damage_name(store: &Path, name: &[u8]) -> usize {
-    let mut damaged = 0;
-    for directory in ["log", "pending"] {
-        let Ok(files) = std::fs::read_dir(store.join(directory)) else { continue };
-        for path in files.map(|file| file.expect("it can be listed").path()) {
-            let mut bytes = std::fs::read(&path).expect("it can be read");
-            let places: Vec<_> = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(name)).collect();
-            places.iter().for_each(|at| bytes[*at] ^= 1);
-            damaged += places.len();
-            std::fs::write(&path, bytes).expect("it can be written");
-        }
-    }
-    damaged
 }

@@ -151,7 +151,8 @@ public final class ServerOutage {
             return true;
         } catch (StoreException.Closed over) {
             throw over;
-        } catch (StoreException none) {
+        } catch (RuntimeException none) {
+            // Whatever it is, nobody would look again, and the log would never say that the server is back.
             return false;
         }
     }

@@ -30,6 +30,7 @@ class ServerOutageTest {
             new StoreConfiguration("mysql", Path.of("/stores/mysql"), Durability.INTERVAL, Map.of());
     private boolean answers;
     private boolean isClosed;
+    private boolean isOdd;
     private long now;
 
     private final ServerOutage outage = new ServerOutage(configuration, this::ask, () -> now);
@@ -40,6 +41,9 @@ class ServerOutageTest {
         }
         if (isClosed) {
             throw new StoreException.Closed("the node ends");
+        }
+        if (isOdd) {
+            throw new IllegalStateException("an answer that nobody expects");
         }
         if (!answers) {
             throw REFUSED;
@@ -127,6 +131,19 @@ class ServerOutageTest {
         outage.refusedWrite(REFUSED);
         assertTrue(outage.look(), "and another one");
         assertEquals(List.of(), said());
+    }
+
+    @Test
+    void anOddAnswerIsNone() {
+        outage.refusedRead(REFUSED);
+        said();
+        answers = true;
+        isOdd = true;
+        assertTrue(outage.look(), "no answer that counts");
+        isOdd = false;
+        outage.look();
+        assertFalse(outage.look());
+        assertSays("is back after");
     }
 
     @Test

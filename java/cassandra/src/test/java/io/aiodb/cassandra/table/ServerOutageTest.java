@@ -141,7 +141,6 @@ class ServerOutageTest {
         isOdd = true;
         assertTrue(outage.look(), "no answer that counts");
         isOdd = false;
-        outage.look();
         assertFalse(outage.look());
         assertSays("is back after");
     }

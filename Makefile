@@ -85,7 +85,7 @@ java: native ## Build the jars: the interface of stores, and aiodb, RocksDB, LMD
 	@echo "The jars: $(CURDIR)/java/store*/target/*.jar"
 
 .PHONY: ycsb
-ycsb: native ## Build YCSB over aiodb, RocksDB, LMDB, Redis and CQL, for bin/ycsb
+ycsb: native ## Build YCSB over aiodb, RocksDB, LMDB, MySQL, Redis and CQL, for bin/ycsb
 	$(MVN) --projects ycsb --also-make package -DskipTests
 	@echo "Try: bin/ycsb load aiodb -P workloads/workloada -p store.directory=build/ycsb"
 

@@ -18,7 +18,8 @@ final class Arguments {
             usage: ycsb load|run STORE [-P FILE]... [-p NAME=VALUE]... [-threads N] [-target N] [-s] [-l LABEL]
 
               STORE    aiodb, rocksdb, lmdb: in this process, in -p store.directory=DIRECTORY
-                       redis: a server, -p redis.host=HOST -p redis.port=PORT
+                       store-mysql, store-redis: a server, -p store.host=HOST -p store.port=PORT, and a directory
+                       redis: a server by commands of its own, -p redis.host=HOST -p redis.port=PORT
                        cql: a Cassandra cluster, -p hosts=HOST,HOST
               load     insert -p recordcount=N records
               run      do -p operationcount=N operations, or as many as -p maxexecutiontime=SECONDS allows
@@ -40,8 +41,13 @@ final class Arguments {
             "aiodb", StoreClient.class,
             "lmdb", StoreClient.class,
             "rocksdb", StoreClient.class,
+            "store-mysql", StoreClient.class,
+            "store-redis", StoreClient.class,
             "redis", RedisClient.class,
             "cql", CqlClient.class);
+
+    /** Before the kind of a store on a server, whose own clients have its bare name. */
+    private static final String ON_A_SERVER = "store-";
 
     private final List<String> passedOn = new ArrayList<>();
     private final Properties properties = new Properties();
@@ -66,7 +72,7 @@ final class Arguments {
         arguments.pass(phase.equals("load") ? "-load" : "-t");
         arguments.pass("-db", client.getName());
         if (client == StoreClient.class) {
-            arguments.pass("-p", StoreClient.KIND + "=" + store);
+            arguments.pass("-p", StoreClient.KIND + "=" + store.replaceFirst("^" + ON_A_SERVER, ""));
         }
         arguments.options(given.subList(2, given.size()));
         arguments.check(phase);

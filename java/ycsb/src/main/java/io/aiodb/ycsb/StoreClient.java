@@ -22,14 +22,14 @@ import site.ycsb.DB;
 import site.ycsb.Status;
 
 /**
- * YCSB over a {@link Store} in this process. A table is a table, a record a row with all fields in its value, see
+ * YCSB over a {@link Store}: in this process, or on a server through what this process has of it. A table is a table, a record a row with all fields in its value, see
  * {@link Record}. An update of some fields reads the row and writes it again, one thread at a time for each key. Properties:
  *
  * <ul>
- *   <li>{@code store}: the kind, {@code aiodb}, {@code rocksdb} or {@code lmdb}
- *   <li>{@code store.directory}: where it lies; made if it is missing
+ *   <li>{@code store}: the kind, {@code aiodb}, {@code rocksdb}, {@code lmdb}, {@code mysql} or {@code redis}
+ *   <li>{@code store.directory}: where it lies, or what is known of it here if its rows lie on a server; made if it is missing
  *   <li>{@code store.durability}: what an acknowledged write has survived: {@code sync} (default), {@code interval} or
- *       {@code none}
+ *       {@code none}; of a server also the least that it must give
  *   <li>every other {@code store.NAME}: the parameter NAME of that kind of store
  * </ul>
  */
@@ -40,6 +40,9 @@ public final class StoreClient extends DB {
     private static final String DIRECTORY = PREFIX + "directory";
     private static final String DURABILITY = PREFIX + "durability";
     private static final int LOCKS = 1024;
+
+    /** Kinds of stores on servers, which are refused where they give less than a parameter asks for. */
+    private static final Set<String> ON_SERVERS = Set.of("mysql", "redis");
 
     /** The store, and what updates of parts of a row hold: one lock for many keys. */
     private record Opened(Store store, Object[] locks) implements AutoCloseable {
@@ -75,7 +78,8 @@ public final class StoreClient extends DB {
         }
         Map<String, String> parameters = new HashMap<>();
         for (String name : properties.stringPropertyNames()) {
-            if (name.startsWith(PREFIX) && !name.equals(DIRECTORY) && !name.equals(DURABILITY)) {
+            boolean passedOn = !name.equals(DURABILITY) || ON_SERVERS.contains(kind);
+            if (name.startsWith(PREFIX) && !name.equals(DIRECTORY) && passedOn) {
                 parameters.put(name.substring(PREFIX.length()), properties.getProperty(name));
             }
         }

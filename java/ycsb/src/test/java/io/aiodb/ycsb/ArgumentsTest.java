@@ -27,6 +27,11 @@ final class ArgumentsTest {
     }
 
     @Test
+    void aStoreOnAServerIsOfTheKindBehindItsPrefix() throws Exception {
+        assertTrue(Arguments.ofClient(List.of("load", "store-redis", "-p", "recordcount=10")).contains("store=redis"));
+    }
+
+    @Test
     void aWorkloadWithoutItsClassIsTheCoreWorkload() throws Exception {
         List<String> arguments = Arguments.ofClient(List.of("load", "redis", "-p", "recordcount=10"));
         assertEquals(
@@ -43,7 +48,7 @@ final class ArgumentsTest {
     @ParameterizedTest
     @CsvSource(delimiter = '|', textBlock = """
             lode aiodb                                                     | give load or run
-            load leveldb                                                   | [aiodb, cql, lmdb, redis, rocksdb]
+            load leveldb                                                   | [aiodb, cql, lmdb, redis, rocksdb, store-mysql, store-redis]
             load                                                           | which store
             load aiodb                                                     | recordcount
             load aiodb -p recordcount=0                                    | recordcount

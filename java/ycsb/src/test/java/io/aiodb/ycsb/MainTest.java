@@ -4,8 +4,11 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.aiodb.store.redis.RedisProcess;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -34,6 +37,29 @@ final class MainTest {
         assertEquals(0, run.exitCode(), run.output());
         assertEquals(1000, run.figure("[READ], Return=OK") + run.figure("[UPDATE], Return=OK"));
         assertEquals(run.figure("[READ], Return=OK"), run.figure("[VERIFY], Return=OK"));
+    }
+
+    @Test
+    void aWorkloadIsRunOnAServerThatGivesTheDurabilityAskedFor(@TempDir Path files) throws Exception {
+        try (RedisProcess redis = new RedisProcess(files, "--appendfsync", "everysec")) {
+            List<String> given = List.of(
+                    "store-redis", "-P", WORKLOADS.resolve("workloadf").toString(), "-p",
+                    "store.directory=" + directory.resolve("store"), "-p", "store.port=" + redis.parameters().get("port"));
+            Command refused = run("load", given, "sync");
+            assertEquals(1, refused.exitCode(), refused.output());
+            assertTrue(refused.output().contains("appendfsync"), refused.output());
+            for (String phase : List.of("load", "run")) {
+                Command command = run(phase, given, "interval");
+                assertEquals(0, command.exitCode(), command.output());
+            }
+        }
+    }
+
+    private static Command run(String phase, List<String> given, String durability) throws Exception {
+        List<String> line = new ArrayList<>(List.of(phase));
+        line.addAll(given);
+        line.addAll(List.of("-p", "store.durability=" + durability));
+        return Command.run(line.toArray(String[]::new));
     }
 
     @Test

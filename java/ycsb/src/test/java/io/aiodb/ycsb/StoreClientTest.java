@@ -2,6 +2,8 @@ package io.aiodb.ycsb;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
+import io.aiodb.store.mysql.MysqlProcess;
+import io.aiodb.store.redis.RedisProcess;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -10,7 +12,9 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
 import java.util.Vector;
+import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -22,8 +26,23 @@ final class StoreClientTest {
     private static final int THREADS = 3;
     private static final int UPDATES = 50;
 
+    private static MysqlProcess mysql;
+    private static RedisProcess redis;
+
     @TempDir
     Path directory;
+
+    @BeforeAll
+    static void start(@TempDir Path files) {
+        mysql = MysqlProcess.withHandlerSocket(files.resolve("mysql"));
+        redis = new RedisProcess(files.resolve("redis"));
+    }
+
+    @AfterAll
+    static void stop() {
+        redis.close();
+        mysql.close();
+    }
 
     @AfterEach
     void close() {
@@ -32,10 +51,19 @@ final class StoreClientTest {
     }
 
     private StoreClient client(String kind) {
+        return client(kind, switch (kind) {
+            case "mysql" -> mysql.parameters();
+            case "redis" -> redis.parameters();
+            default -> Map.of();
+        });
+    }
+
+    private StoreClient client(String kind, Map<String, String> parameters) {
         Properties properties = Values.workload(3);
         properties.setProperty(StoreClient.KIND, kind);
         properties.setProperty("store.directory", directory.resolve(kind).toString());
         properties.setProperty("store.durability", "none");
+        parameters.forEach((name, value) -> properties.setProperty("store." + name, value));
         StoreClient client = new StoreClient();
         client.setProperties(properties);
         client.init();
@@ -49,7 +77,7 @@ final class StoreClientTest {
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {"aiodb", "rocksdb", "lmdb"})
+    @ValueSource(strings = {"aiodb", "rocksdb", "lmdb", "mysql", "redis"})
     void theOperationsDoWhatYcsbMeans(String kind) {
         StoreClient client = client(kind);
         for (String key : List.of("user3", "user1", "user2")) {
@@ -70,7 +98,18 @@ final class StoreClientTest {
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {"aiodb", "rocksdb", "lmdb"})
+    @ValueSource(strings = {"jdbc", "direct", "handler", "procedure"})
+    void rowsOfMysqlAreReadInEachWay(String access) {
+        Map<String, String> parameters = new HashMap<>(mysql.parameters());
+        parameters.put("access", access);
+        StoreClient client = client("mysql", parameters);
+        assertEquals(Status.OK, client.insert(TABLE, "user1", Values.of("field0", "a", "field1", "b", "field2", "c")));
+        assertEquals(Map.of("field0", "a", "field1", "b", "field2", "c"), read(client, "user1", null));
+        assertEquals(Status.NOT_FOUND, client.read(TABLE, "user2", null, new HashMap<>()));
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"aiodb", "rocksdb", "lmdb", "mysql", "redis"})
     void updatesOfSeveralFieldsAtOnceLoseNone(String kind) throws InterruptedException {
         client(kind).insert(TABLE, "user", Values.of("field0", "", "field1", "", "field2", ""));
         List<Thread> threads = new ArrayList<>();

@@ -19,7 +19,7 @@ import java.util.List;
 import java.util.Map;
 
 /** A mariadbd of the tests. Its user `root` has the password `secret`. */
-final class MysqlProcess extends ServerProcess {
+public final class MysqlProcess extends ServerProcess {
     static final String PASSWORD = "secret";
 
     private final List<String> command;
@@ -28,7 +28,7 @@ final class MysqlProcess extends ServerProcess {
     private int directPort;
 
     /** Starts one, with further options. */
-    MysqlProcess(Path directory, String... options) {
+    public MysqlProcess(Path directory, String... options) {
         super(directory, Duration.ofMinutes(2));
         Path initial = directory.resolve("initial.sql");
         String data = "--datadir=" + directory.resolve("data");
@@ -48,7 +48,7 @@ final class MysqlProcess extends ServerProcess {
     }
 
     /** One with the plugin HandlerSocket, which has the same password; stores that are told of it read through that. */
-    static MysqlProcess withHandlerSocket(Path directory) {
+    public static MysqlProcess withHandlerSocket(Path directory) {
         int read = freePort();
         MysqlProcess made = new MysqlProcess(
                 directory, "--plugin-maturity=beta", "--plugin-load-add=handlersocket", "--handlersocket-address=127.0.0.1",

@@ -13,13 +13,13 @@ import java.util.List;
 import java.util.Map;
 
 /** A server of the tests: redis-server, or `aiodb serve` where the property `aiodb.command` names that command. */
-final class RedisProcess extends ServerProcess {
+public final class RedisProcess extends ServerProcess {
     private static final String AIODB = System.getProperty("aiodb.command", "");
 
     private final List<String> command;
 
     /** Starts one that syncs always, unless further options say otherwise. */
-    RedisProcess(Path directory, String... options) {
+    public RedisProcess(Path directory, String... options) {
         super(directory, Duration.ofMinutes(1));
         String number = Integer.toString(port);
         command = new ArrayList<>(AIODB.isEmpty()

@@ -1,6 +1,5 @@
 package io.aiodb.store.mysql;
 
-import java.io.BufferedInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.EOFException;
 import java.io.IOException;
@@ -27,9 +26,18 @@ final class HandlerSocket implements AutoCloseable {
     /** A field of this byte alone is none. */
     private static final int NULL = 0x00;
 
+    private static final int COME_BYTES = 16 << 10;
+    private static final int USUAL_FIELD_BYTES = 1 << 10;
+
     private final String database;
     private final Socket socket;
     private final InputStream in;
+
+    /** What has come and was not looked at yet: the bytes from {@code at} to {@code end}. */
+    private final byte[] come = new byte[COME_BYTES];
+
+    private int at;
+    private int end;
 
     /** The numbers under which indexes of tables were opened. */
     private final Map<String, Integer> indexes = new HashMap<>();
@@ -51,7 +59,7 @@ final class HandlerSocket implements AutoCloseable {
             socket.setTcpNoDelay(true);
             socket.setSoTimeout(millis);
             socket.connect(new InetSocketAddress(settings.host(), settings.directPort()), millis);
-            in = new BufferedInputStream(socket.getInputStream());
+            in = socket.getInputStream();
             if (!settings.directSecret().isEmpty()) {
                 ask("A\t1\t", settings.directSecret().getBytes(StandardCharsets.UTF_8));
             }
@@ -96,9 +104,10 @@ final class HandlerSocket implements AutoCloseable {
 
     private List<byte[]> answer() throws IOException {
         List<byte[]> fields = new ArrayList<>();
-        ByteArrayOutputStream field = new ByteArrayOutputStream();
+        ByteArrayOutputStream field = new ByteArrayOutputStream(USUAL_FIELD_BYTES);
         boolean isNull = false;
         while (true) {
+            takePlain(field);
             int next = read();
             if (next == '\t' || next == '\n') {
                 fields.add(isNull ? null : field.toByteArray());
@@ -122,12 +131,24 @@ final class HandlerSocket implements AutoCloseable {
         return fields.subList(2, fields.size());
     }
 
-    private int read() throws IOException {
-        int next = in.read();
-        if (next < 0) {
-            throw new EOFException("it has closed the connection");
+    /** Takes the bytes that stand for themselves, together: most values have no others. */
+    private void takePlain(ByteArrayOutputStream field) {
+        int from = at;
+        while (at < end && (come[at] & 0xff) >= FIRST_PLAIN) {
+            at++;
         }
-        return next;
+        field.write(come, from, at - from);
+    }
+
+    private int read() throws IOException {
+        if (at == end) {
+            at = 0;
+            end = Math.max(0, in.read(come));
+            if (end == 0) {
+                throw new EOFException("it has closed the connection");
+            }
+        }
+        return come[at++] & 0xff;
     }
 
     private static String text(byte[] field) {

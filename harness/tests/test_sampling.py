@@ -1,5 +1,6 @@
 """Samples of this machine, and of a process of which it is known what it does."""
 
+import itertools
 import os
 import subprocess
 import sys
@@ -43,6 +44,31 @@ def test_a_sampler_sees_what_a_process_takes(tmp_path: Path, monkeypatch: pytest
         parts = sample.cpu_user + sample.cpu_system + sample.cpu_iowait + sample.cpu_steal + sample.cpu_idle
         assert parts == pytest.approx(1, abs=0.02)
         assert sample.memory_used_bytes > 0
+
+
+def test_a_process_has_no_more_cores_than_there_are_when_a_look_at_it_is_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sampling, "PERIOD_SECONDS", 0.2)
+    process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    looks = itertools.count()
+
+    def late() -> list[psutil.Process]:
+        # As on a machine whose cores are all taken.
+        time.sleep(0.5 if next(looks) % 3 == 1 else 0.0)
+        return [psutil.Process(process.pid)]
+
+    try:
+        sampler = Sampler(tmp_path, time.monotonic(), disk_of(tmp_path), late)
+        sampler.start()
+        time.sleep(5)
+        sampler.stop()
+    finally:
+        process.kill()
+        process.wait()
+    cores = [sample.cpu_cores for sample in read_processes(tmp_path / "processes.csv")]
+    assert len(cores) > 2
+    assert max(cores) < 2
 
 
 def test_a_sampler_stopped_at_once_leaves_readable_files(tmp_path: Path) -> None:

@@ -77,6 +77,8 @@ class _Usage:
     """What one process has used since it began, and holds now."""
 
     name: str
+    # When its processor time was read: on a machine whose cores are all taken that may be long after the sample began.
+    at: float
     cpu_s: float
     resident_bytes: int
     threads: int
@@ -86,7 +88,7 @@ class _Usage:
     traffic: Traffic
 
 
-_NOTHING = _Usage("", 0.0, 0, 0, 0, 0, 0, Traffic())
+_NOTHING = _Usage("", 0.0, 0.0, 0, 0, 0, 0, 0, Traffic())
 
 
 @dataclass(frozen=True)
@@ -182,11 +184,13 @@ class Sampler:
         traffic = self._traffic.count([process.pid for process in listed])
         for process in listed:
             with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied), process.oneshot():
+                read_at = time.monotonic()
                 times = process.cpu_times()
                 own_cpu_s += _with_children(times)
                 io = process.io_counters()
                 processes[process.pid, process.create_time()] = _Usage(
                     role(process.name(), process.cmdline()),
+                    read_at,
                     times.user + times.system,
                     process.memory_info().rss,
                     process.num_threads(),
@@ -258,12 +262,13 @@ def _process_samples(before: _Counters, now: _Counters, began: float) -> list[Pr
         # A process that began within the period began with nothing.
         earlier = before.processes.get(identity, _NOTHING)
         traffic = usage.traffic.since(earlier.traffic)
+        since_read = usage.at - earlier.at if earlier.at else seconds
         samples.append(
             ProcessSample(
                 t_s=round(now.at - began, 3),
                 pid=identity[0],
                 name=usage.name,
-                cpu_cores=(usage.cpu_s - earlier.cpu_s) / seconds,
+                cpu_cores=(usage.cpu_s - earlier.cpu_s) / since_read,
                 resident_bytes=usage.resident_bytes,
                 threads=usage.threads,
                 read_bytes_per_s=(usage.read_bytes - earlier.read_bytes) / seconds,

@@ -103,6 +103,7 @@ SQL
                 --innodb-buffer-pool-size="${SERVER_MEMORY_MB}M" --max-allowed-packet="${PACKET_MB}M")
             case ${DURABILITY:-interval} in
                 sync) command+=(--innodb-flush-log-at-trx-commit=1) ;;
+                none) command+=(--innodb-flush-log-at-trx-commit=0) ;;
                 *) command+=(--innodb-flush-log-at-trx-commit=2) ;;
             esac
             ;;

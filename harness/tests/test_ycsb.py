@@ -350,6 +350,12 @@ def test_every_store_says_where_it_is(store: str) -> None:
         assert "always" in services[0].command
         assert "redis.port=16379" in load.command
         assert str(PLACE.scratch) in " ".join(services[0].command)
+    elif store == "redis-store":
+        assert "always" in services[0].command
+        assert {"store-redis", "store.port=16382", "store.durability=sync"} <= set(load.command)
+    elif store.startswith("mysql"):
+        assert {"DURABILITY=sync", "/scratch/mysql"} <= set(services[0].command)
+        assert {"store-mysql", "store.directory=/scratch/store", "store.durability=sync"} <= set(load.command)
     elif store == "aiodb-serve":
         assert {"serve", "/scratch/store", "sync"} <= set(services[0].command)
         assert {"redis", "redis.port=16380"} <= set(load.command)

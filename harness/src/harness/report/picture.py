@@ -19,7 +19,7 @@ _STAND_INS = {
     "#0a0b01": "--ink", "#0a0b02": "--soft", "#0a0b03": "--grid", "#0a0b04": "--card",
     "#0a0b05": "--ceiling", "#0a0b06": "--published",
     "#0a0c00": "--c0", "#0a0c01": "--c1", "#0a0c02": "--c2", "#0a0c03": "--c3", "#0a0c04": "--c4", "#0a0c05": "--c5",
-    "#0a0c06": "--c6", "#0a0c07": "--c7",
+    "#0a0c06": "--c6", "#0a0c07": "--c7", "#0a0c08": "--c8",
 }  # fmt: skip
 _INK, _SOFT, _GRID, _CARD, _CEILING, _PUBLISHED, *_OURS = _STAND_INS
 _MARKERS = "os^D"

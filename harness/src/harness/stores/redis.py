@@ -1,4 +1,4 @@
-"""Servers of the Redis protocol, one of its own for each run, which YCSB's binding of Redis talks to."""
+"""Servers of the Redis protocol, one of its own for each run, asked by YCSB's binding of Redis or by that of stores."""
 
 import functools
 import socket
@@ -55,6 +55,28 @@ class Redis(RedisProtocol):
             "redis-server", "--bind", HOST, "--port", str(self.port), "--dir", str(place.scratch), "--daemonize", "no",
             "--save", "", "--appendonly", "yes", "--appendfsync", _FSYNC[durability],
         )  # fmt: skip
+
+
+class RedisStore(Redis):
+    """The same server behind the interface of stores, asked as MySQL is."""
+
+    name = "redis-store"
+    title = "Redis as a store"
+    port = 16382
+    # Each write is a script, which sets the row and its place in the order of keys.
+    loads_per_s = 10_000.0
+
+    @property
+    def client(self) -> str:
+        return "store-redis"
+
+    def properties(self, place: Place, durability: str) -> Sequence[str]:
+        return (
+            f"store.directory={place.scratch / 'store'}",
+            f"store.durability={durability}",
+            f"store.host={HOST}",
+            f"store.port={self.port}",
+        )
 
 
 def _answers(port: int) -> bool:

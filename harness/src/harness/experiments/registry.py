@@ -6,6 +6,7 @@ from harness.experiments.base import Experiment
 from harness.experiments.cassandra import Cassandra
 from harness.experiments.copy_size import CopySize
 from harness.experiments.cost import Cost
+from harness.experiments.direct_access import DirectAccess
 from harness.experiments.engines import Engines
 from harness.experiments.grow import Grow
 from harness.experiments.memory_full import MemoryFull
@@ -26,6 +27,7 @@ EXPERIMENTS: MappingProxyType[str, Experiment] = MappingProxyType(
             Engines(),
             Grow(),
             Serve(),
+            DirectAccess(),
         )
     }
 )

@@ -4,7 +4,18 @@ from collections.abc import Callable
 from types import MappingProxyType
 
 from harness.report.answer import Answer
-from harness.report.answers import cassandra, copy_size, cost, engines, grow, memory_full, queue_depth, serve, ycsb
+from harness.report.answers import (
+    cassandra,
+    copy_size,
+    cost,
+    direct_access,
+    engines,
+    grow,
+    memory_full,
+    queue_depth,
+    serve,
+    ycsb,
+)
 from harness.results import Results
 
 ANSWERS: MappingProxyType[str, Callable[[Results], Answer]] = MappingProxyType(
@@ -18,6 +29,7 @@ ANSWERS: MappingProxyType[str, Callable[[Results], Answer]] = MappingProxyType(
         "engines": engines.answer,
         "grow": grow.answer,
         "serve": serve.answer,
+        "direct-access": direct_access.answer,
     }
 )
 

@@ -4,7 +4,18 @@ from collections.abc import Callable, Sequence
 from types import MappingProxyType
 
 from harness.report.figure import Figure, HeatMap
-from harness.report.figures import cassandra, copy_size, cost, engines, grow, memory_full, queue_depth, serve, ycsb
+from harness.report.figures import (
+    cassandra,
+    copy_size,
+    cost,
+    direct_access,
+    engines,
+    grow,
+    memory_full,
+    queue_depth,
+    serve,
+    ycsb,
+)
 from harness.results import Results
 
 FIGURES: MappingProxyType[str, Callable[[Results], Sequence[Figure | HeatMap]]] = MappingProxyType(
@@ -18,6 +29,7 @@ FIGURES: MappingProxyType[str, Callable[[Results], Sequence[Figure | HeatMap]]] 
         "engines": engines.figures,
         "grow": grow.figures,
         "serve": serve.figures,
+        "direct-access": direct_access.figures,
     }
 )
 

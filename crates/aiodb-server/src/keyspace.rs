@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use aiodb::merge::Add;
-use aiodb::{Batch, Db, Durability, Options, ScanOptions, Sequence, Table};
+use aiodb::{Batch, Db, Durability, GetDriver, Options, ScanOptions, Sequence, Table};
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::{Either, ready};
@@ -85,6 +85,11 @@ impl Keyspace {
             }
         }
         Ok(())
+    }
+
+    /// Who carries out gets that need the device, see [`Db::get_driver`].
+    pub(crate) fn get_driver(&self) -> aiodb::Result<Option<GetDriver>> {
+        self.db.get_driver()
     }
 
     /// Makes everything durable.

@@ -23,6 +23,7 @@ mod expiring;
 mod expiry;
 mod figures;
 mod flusher;
+mod gets;
 mod glob;
 mod key_names;
 mod keyspace;

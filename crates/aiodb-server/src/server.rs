@@ -22,6 +22,7 @@ use crate::command::{Server, Statistics, Table};
 use crate::commands;
 use crate::config::{Config, ConfigError};
 use crate::connection::Connection;
+use crate::gets;
 use crate::keyspace::Keyspace;
 use crate::log::{Log, LogLine};
 use crate::monitoring::monitor;
@@ -193,6 +194,9 @@ async fn accept_all(server: &Arc<Server>, listeners: Listeners) -> Result<(), Se
     let mut terminate = signal(SignalKind::terminate()).map_err(system("wait for signals"))?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(system("wait for signals"))?;
     let (end, ending) = watch::channel(false);
+    if let Some(driver) = server.keyspace.get_driver()? {
+        gets::start(driver).map_err(system("wait for reads of the device"))?;
+    }
     let mut accepting = JoinSet::new();
     accepting.spawn(sweep(Arc::clone(server), ending.clone()));
     let monitoring = match listeners.monitoring {

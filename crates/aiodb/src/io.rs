@@ -16,6 +16,7 @@ mod device;
 pub mod disk;
 mod libaio;
 pub mod memory;
+mod notifications;
 pub mod reads;
 pub mod sim;
 pub(crate) mod small_file;
@@ -28,3 +29,4 @@ pub use device::{
     Access, Device, File, MAX_QUEUE_DEPTH, OpenFiles, Phase, Queue, Reaped, Report, SECTOR_BYTES, UNIT_BYTES, WriteSync,
 };
 pub use disk::Disk;
+pub use notifications::Notifications;

@@ -61,6 +61,7 @@ pub use config::{
 pub use error::{DirectoryFault, Error, Result};
 pub use flow::batch::Batch;
 pub use flow::conditional::Condition;
+pub use flow::futures::driven::GetDriver;
 pub use flow::reader::{Got, Reader};
 pub use flow::scan::{Scan, ScanOptions};
 pub use flow::snapshot::Snapshot;

@@ -10,7 +10,7 @@ use crate::flow::upkeep::background::Step;
 use crate::flow::verify::VerifyReport;
 use crate::io::{Device, Disk};
 use crate::store::engine::Engine;
-use crate::{Batch, Durability, Error, IndexKind, Options, Result, Sequence, Table, TableOptions};
+use crate::{Batch, Durability, Error, GetDriver, IndexKind, Options, Result, Sequence, Table, TableOptions};
 
 /// An open store. Cheap to clone; all methods may be called from many threads.
 ///
@@ -156,6 +156,13 @@ impl<D: Device> Db<D> {
 }
 
 impl<D: Device> Db<D> {
+    /// Lets the caller carry out the gets of futures that need the device, on a thread of its own: see [`GetDriver`]. `None` if the device's
+    /// queue cannot tell of results (only io_uring can), or if there is such a driver already: then a thread of the store does it.
+    pub fn get_driver(&self) -> Result<Option<GetDriver<D>>> {
+        self.engine.check_open()?;
+        GetDriver::attach(&self.engine)
+    }
+
     /// The sequence of the last record that was appended, by any writer.
     pub fn sequence(&self) -> Sequence {
         Sequence(self.engine.commit.next_sequence() - 1)

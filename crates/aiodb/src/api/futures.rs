@@ -42,7 +42,7 @@ impl<D: Device> Table<D> {
         let (reply, answer) = answer();
         let request = self.engine.check_key(key).map(|()| {
             let (slot, key) = (Arc::clone(&self.slot), key.to_vec());
-            Get { slot, key, begun: None, reply }
+            Get { slot, key, begun: None, is_driven: false, reply }
         });
         GetFuture(Asked::new(&self.engine, request, answer))
     }
@@ -157,13 +157,14 @@ impl<D: Device, R: Work<D>> Asked<D, R> {
                 let (engine, futures) = (Arc::clone(&self.engine.engine), Arc::clone(&self.engine.futures));
                 let drive = move || {
                     if !survive(&engine, R::THREAD, || R::drive(Arc::clone(&engine), &futures)) {
-                        R::requests(&futures).refuse();
+                        R::requests_of_thread(&futures).refuse();
                     }
                 };
                 let thread = std::thread::Builder::new().name(name).spawn(drive);
                 thread.map_err(|e| Error::io("start a thread for", &self.engine.root, &e))
             };
-            match R::requests(&self.engine.futures).offer(request, &mut self.ticket, context.waker(), start)? {
+            let requests = request.requests(&self.engine.futures);
+            match requests.offer(request, &mut self.ticket, context.waker(), start)? {
                 Offer::Taken => {}
                 Offer::Full(mut request) => {
                     request.let_go();
@@ -178,8 +179,9 @@ impl<D: Device, R: Work<D>> Asked<D, R> {
 
 impl<D: Device, R: Work<D>> Drop for Asked<D, R> {
     fn drop(&mut self) {
-        if let Some(ticket) = self.ticket {
-            R::requests(&self.engine.futures).leave(ticket);
+        // While it waits for a place it has its request.
+        if let (Some(ticket), Some(Ok(request))) = (self.ticket, &self.request) {
+            request.requests(&self.engine.futures).leave(ticket);
         }
     }
 }

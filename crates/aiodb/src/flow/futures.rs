@@ -1,5 +1,6 @@
 //! The queues of the work that the threads of a store do for async runtimes.
 
+pub(crate) mod driven;
 pub(crate) mod drivers;
 pub(crate) mod requests;
 
@@ -15,6 +16,8 @@ use crate::{Batch, Durability, Result, Sequence};
 /// The futures of one store.
 pub(crate) struct Futures<D: Device> {
     pub(crate) gets: Requests<Get<D>>,
+    /// Those that a driver of the user's carries out, see [`driven::GetDriver`].
+    pub(crate) driven: Requests<Get<D>>,
     pub(crate) writes: Requests<Write<D>>,
 }
 
@@ -24,6 +27,8 @@ pub(crate) struct Get<D: Device> {
     pub(crate) key: Vec<u8>,
     /// What is left of it, if it was begun already.
     pub(crate) begun: Option<Box<BegunGet<D>>>,
+    /// Whether a driver carries it out. It is decided once, since the get may wait for its place there.
+    pub(crate) is_driven: bool,
     pub(crate) reply: Reply<Option<Vec<u8>>>,
 }
 
@@ -36,7 +41,7 @@ pub(crate) struct Write<D: Device> {
 
 impl<D: Device> Default for Futures<D> {
     fn default() -> Self {
-        Futures { gets: Requests::default(), writes: Requests::default() }
+        Futures { gets: Requests::default(), driven: Requests::default(), writes: Requests::default() }
     }
 }
 
@@ -44,6 +49,7 @@ impl<D: Device> Futures<D> {
     /// Ends the threads; requests that they have not done are answered with [`Error::Closed`], and so are all later ones.
     pub(crate) fn stop(&self) {
         self.gets.stop();
+        self.driven.refuse();
         self.writes.stop();
     }
 }
@@ -62,8 +68,11 @@ pub(crate) trait Work<D: Device>: Sized + Send {
     /// Gives up what it holds of the store: it waits for a place in the queue, perhaps for long.
     fn let_go(&mut self) {}
 
-    /// The queue of such requests.
-    fn requests(futures: &Futures<D>) -> &Requests<Self>;
+    /// The queue that it goes into.
+    fn requests<'a>(&self, futures: &'a Futures<D>) -> &'a Requests<Self>;
+
+    /// The queue of the thread.
+    fn requests_of_thread(futures: &Futures<D>) -> &Requests<Self>;
 
     /// Works on requests until the store is closed.
     fn drive(engine: Arc<Engine<D>>, futures: &Futures<D>);

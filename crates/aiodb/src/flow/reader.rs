@@ -7,7 +7,7 @@ use crate::flow::get::{BegunGet, GetSteps, Next};
 use crate::flow::lifecycle::Handle;
 use crate::index::runs::lookup::AwaitedBytes;
 use crate::io::reads::{Done, Reads};
-use crate::io::{Device, MAX_QUEUE_DEPTH};
+use crate::io::{Device, MAX_QUEUE_DEPTH, Notifications};
 use crate::store::catalog::TableSlot;
 use crate::store::engine::Engine;
 use crate::{Error, Result, Snapshot};
@@ -157,6 +157,22 @@ impl<D: Device> Reader<D> {
 
     /// The next answer, in order of completion; waits for one. `None` when nothing is in flight.
     pub fn poll(&mut self) -> Result<Option<Got<'_>>> {
+        self.next_answer(true)
+    }
+
+    /// The next answer that is there without a wait. `None` when there is none now: then all reads are on their way.
+    pub(crate) fn poll_at_once(&mut self) -> Result<Option<Got<'_>>> {
+        self.next_answer(false)
+    }
+
+    /// Tells when [`Reader::poll_at_once`] may return something after it has returned nothing. False if the device cannot do that.
+    pub(crate) fn notify(&mut self, notifications: &Notifications) -> Result<bool> {
+        self.reads
+            .notify(notifications)
+            .map_err(|e| Error::io("wait without a thread for reads from", &self.engine.root, &e))
+    }
+
+    fn next_answer(&mut self, may_wait: bool) -> Result<Option<Got<'_>>> {
         self.give_back();
         loop {
             // Answers from the cache must not make those of the device wait for ever.
@@ -171,10 +187,11 @@ impl<D: Device> Reader<D> {
                 return Ok(Some(Got { token: *token, value }));
             }
             self.streak = 0;
-            let wait = self.answered.is_empty();
-            let polled = self.reads.poll(wait).map_err(|e| Error::io("read from", &self.engine.root, &e))?;
+            let is_last = self.answered.is_empty();
+            let polled = self.reads.poll(is_last && may_wait);
+            let polled = polled.map_err(|e| Error::io("read from", &self.engine.root, &e))?;
             let Some(Done { slot, token, outcome }) = polled else {
-                if wait {
+                if is_last {
                     return Ok(None);
                 }
                 continue;

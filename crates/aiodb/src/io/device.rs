@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::buffer::Mapping;
+use super::notifications::Notifications;
 
 /// Everything in a segment starts on a multiple of this many bytes, whatever the disk's logical block size.
 pub const UNIT_BYTES: usize = 4096;
@@ -278,6 +279,12 @@ pub trait Queue: Send {
 
     /// The next result, if one is there. Never blocks and never enters the kernel.
     fn reap(&mut self) -> Option<Reaped>;
+
+    /// Tells of results that come after a [`Queue::enter`] from now on, once at least for all that come before the next one. False if the
+    /// queue cannot do that.
+    fn notify(&mut self, _notifications: &Notifications) -> io::Result<bool> {
+        Ok(false)
+    }
 
     /// How often the calling thread has slept in its life: by it [`Reads`](super::reads::Reads) sees whether the caller waits for
     /// the device. A queue that cannot tell says 0, as if the caller never slept.

@@ -2,11 +2,10 @@
 //! batches, alignment, short reads and retries.
 
 use std::io;
-
 use std::sync::Arc;
 
 use self::submission::Submission;
-use super::{AlignedBuffer, Queue, UNIT_BYTES};
+use super::{AlignedBuffer, Notifications, Queue, UNIT_BYTES};
 use crate::metrics::histogram::Histogram;
 
 /// How often one read is repeated after an interruption or a transfer of less than a block, before its error is
@@ -128,6 +127,11 @@ impl<Q: Queue> Reads<Q> {
     /// Records how long one read in 16 is in flight, from [`Reads::push`] to the [`Reads::poll`] that returns it.
     pub(crate) fn timed(self, clock_ns: impl Fn() -> u64 + Send + 'static, waits: Arc<Histogram>) -> Reads<Q> {
         Reads { timing: Some(Timing { clock_ns: Box::new(clock_ns), waits, pushed: 0 }), ..self }
+    }
+
+    /// Tells when [`Reads::poll`] may return something after it has returned nothing. False if the queue cannot do that.
+    pub(crate) fn notify(&mut self, notifications: &Notifications) -> io::Result<bool> {
+        self.queue.notify(notifications)
     }
 
     /// Whether another read can be pushed.

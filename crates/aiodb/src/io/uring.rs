@@ -9,13 +9,13 @@
 use std::collections::VecDeque;
 use std::io::{self, PipeReader, Read};
 use std::ops::Range;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::sync::{Arc, Weak};
 
 use io_uring::{EnterFlags, IoUring, opcode, squeue, types};
 
 use super::disk::file::{DiskFile, InUse, OpenFile};
-use super::{MAX_QUEUE_DEPTH, Queue, Reaped};
+use super::{MAX_QUEUE_DEPTH, Notifications, Queue, Reaped};
 
 /// Sizes of a ring's table of registered files, in the order tried: the kernel allows no more than the process may have
 /// open. A file lies at the index of its descriptor; files with higher descriptors are read unregistered.
@@ -58,6 +58,8 @@ pub struct UringQueue {
     pending_count: u32,
     /// Slots whose reads ended with a ring that was closed.
     interrupted: Vec<u32>,
+    /// Where it tells of results, if anybody has asked for it.
+    notifications: Option<Notifications>,
 }
 
 impl UringQueue {
@@ -80,6 +82,7 @@ impl UringQueue {
             pending: vec![false; depth],
             pending_count: 0,
             interrupted: Vec::with_capacity(depth),
+            notifications: None,
         })
     }
 
@@ -88,6 +91,9 @@ impl UringQueue {
         let mut ring = Ring::new(self.depth, Mode::Shared).or_else(|_| Ring::new(self.depth, Mode::Plain))?;
         // SAFETY: the caller of `register` leaves the memory allocated until this queue is dropped, which waits.
         unsafe { ring.register_arena(&self.arena) };
+        if let Some(notifications) = &self.notifications {
+            ring.notify(notifications)?;
+        }
         self.ring = ring;
         self.claims.clear();
         self.pushed.clear();
@@ -211,6 +217,12 @@ impl Queue for UringQueue {
         self.pending_count -= 1;
         Some(Reaped { slot, outcome })
     }
+
+    fn notify(&mut self, notifications: &Notifications) -> io::Result<bool> {
+        self.ring.notify(notifications)?;
+        self.notifications = Some(notifications.clone());
+        Ok(true)
+    }
 }
 
 impl Drop for UringQueue {
@@ -318,6 +330,11 @@ impl Ring {
         let memory = libc::iovec { iov_base: std::ptr::with_exposed_provenance_mut(arena.start), iov_len: arena.len() };
         // SAFETY: promised by the caller; the kernel writes there only for reads into it.
         self.arena_registered = unsafe { self.uring.submitter().register_buffers(&[memory]) }.is_ok();
+    }
+
+    /// Lets the kernel count up for results that have come, or that come with the next enter.
+    fn notify(&self, notifications: &Notifications) -> io::Result<()> {
+        self.uring.submitter().register_eventfd(notifications.as_fd().as_raw_fd())
     }
 
     /// The entry for one read: with registered file and buffer where they are, plain ones otherwise.

@@ -8,7 +8,8 @@ use crate::flow::futures::{Futures, Get, Work, Write};
 use crate::flow::get::{Begun, BegunGet};
 use crate::flow::reader::Reader;
 use crate::flow::room::frees_much;
-use crate::io::Device;
+use crate::io::{Device, Notifications};
+use crate::store::catalog::TableSlot;
 use crate::store::engine::Engine;
 use crate::store::write_path::WritePath;
 use crate::{IndexKind, Result, Sequence};
@@ -34,8 +35,9 @@ impl<D: Device> Work<D> for Get<D> {
         match BegunGet::begin(engine, generation, &self.key)? {
             Begun::Value(value) => Ok(Some(value)),
             Begun::NeedsDevice(begun) => {
+                self.is_driven = futures.driven.has_driver();
                 // Where many wait, no segment is held up for all of them: those are looked up again.
-                self.begun = Some(begun).filter(|_| futures.gets.queued() < GETS_IN_FLIGHT);
+                self.begun = Some(begun).filter(|_| self.requests(futures).queued() < GETS_IN_FLIGHT);
                 Ok(None)
             }
         }
@@ -46,39 +48,81 @@ impl<D: Device> Work<D> for Get<D> {
         self.begun = None;
     }
 
-    fn requests(futures: &Futures<D>) -> &Requests<Get<D>> {
+    fn requests<'a>(&self, futures: &'a Futures<D>) -> &'a Requests<Get<D>> {
+        if self.is_driven { &futures.driven } else { &futures.gets }
+    }
+
+    fn requests_of_thread(futures: &Futures<D>) -> &Requests<Get<D>> {
         &futures.gets
     }
 
     fn drive(engine: Arc<Engine<D>>, futures: &Futures<D>) {
-        let mut gets = Gets { engine, reader: None, replies: Vec::new(), free: Vec::new() };
-        gets.work(&futures.gets);
+        Gets::new(engine, GETS_IN_FLIGHT, None).work(&futures.gets);
     }
 }
 
-/// The thread that gets. It enters the kernel to wait for the device only while gets are in flight; gets that arrive in the
-/// meantime are submitted after the next completion.
-struct Gets<D: Device> {
+/// The gets in flight of futures, and where their answers go. Its owner is a thread, or a driver.
+pub(crate) struct Gets<D: Device> {
     engine: Arc<Engine<D>>,
+    /// At most so many.
+    depth: usize,
     /// Made by the first get, and anew after a failure of its queue.
     reader: Option<Reader<D>>,
+    /// Where readers tell of answers, for a driver.
+    notifications: Option<Notifications>,
     /// The replies to the gets in flight, by token.
     replies: Vec<Option<Reply<Option<Vec<u8>>>>>,
     free: Vec<u64>,
 }
 
 impl<D: Device> Gets<D> {
+    pub(crate) fn new(engine: Arc<Engine<D>>, depth: usize, notifications: Option<Notifications>) -> Gets<D> {
+        Gets { engine, depth, reader: None, notifications, replies: Vec::new(), free: Vec::new() }
+    }
+
+    /// What a thread does. It enters the kernel to wait for the device only while gets are in flight; gets that arrive in the meantime are
+    /// submitted after the next completion.
     fn work(&mut self, requests: &Requests<Get<D>>) {
-        let mut arrived = Vec::with_capacity(GETS_IN_FLIGHT);
-        loop {
-            let in_flight = self.replies.len() - self.free.len();
-            if !requests.take(&mut arrived, GETS_IN_FLIGHT - in_flight, in_flight == 0) {
-                // Dropping the reader waits for the device; dropping the replies answers that the store was closed.
-                return;
-            }
-            arrived.drain(..).filter(|get| get.reply.is_wanted()).for_each(|get| self.start(get));
-            self.finish_one();
+        let mut arrived = Vec::with_capacity(self.depth);
+        while requests.take(&mut arrived, self.room(), self.in_flight() == 0) {
+            self.start_all(&mut arrived);
+            self.finish_one(true);
         }
+        // Dropping the reader waits for the device; dropping the replies answers that the store was closed.
+    }
+
+    /// What a driver does in its turn: it never waits. False once the store is being closed.
+    pub(crate) fn turn(&mut self, requests: &Requests<Get<D>>, arrived: &mut Vec<Get<D>>) -> bool {
+        let is_open = requests.take(arrived, self.room(), false);
+        self.start_all(arrived);
+        while self.finish_one(false) {}
+        is_open
+    }
+
+    /// Gets whose answers are still to come.
+    fn in_flight(&self) -> usize {
+        self.replies.len() - self.free.len()
+    }
+
+    /// How many more can be started.
+    pub(crate) fn room(&self) -> usize {
+        self.depth - self.in_flight()
+    }
+
+    /// The reader, which is made if there is none.
+    fn reader(&mut self, slot: &Arc<TableSlot>) -> Result<&mut Reader<D>> {
+        if self.reader.is_none() {
+            let mut reader = Reader::of_engine(Arc::clone(&self.engine), Arc::clone(slot), self.depth)?;
+            if let Some(notifications) = &self.notifications {
+                reader.notify(notifications)?;
+            }
+            self.reader = Some(reader);
+        }
+        Ok(self.reader.as_mut().expect("just made"))
+    }
+
+    fn start_all(&mut self, arrived: &mut Vec<Get<D>>) {
+        arrived.drain(..).filter(|get| get.reply.is_wanted()).for_each(|get| self.start(get));
     }
 
     fn start(&mut self, mut get: Get<D>) {
@@ -96,10 +140,7 @@ impl<D: Device> Gets<D> {
     }
 
     fn submit(&mut self, get: &mut Get<D>, token: u64) -> Result<()> {
-        if self.reader.is_none() {
-            self.reader = Some(Reader::of_engine(Arc::clone(&self.engine), Arc::clone(&get.slot), GETS_IN_FLIGHT)?);
-        }
-        let reader = self.reader.as_mut().expect("just made");
+        let reader = self.reader(&get.slot)?;
         match get.begun.take() {
             Some(begun) => {
                 reader.adopt(*begun, token);
@@ -109,13 +150,17 @@ impl<D: Device> Gets<D> {
         }
     }
 
-    /// Waits for an answer if any is under way, and passes it on.
-    fn finish_one(&mut self) {
-        let Some(reader) = &mut self.reader else { return };
-        let (token, value) = match reader.poll() {
+    /// Passes an answer on, if there is one; `may_wait` says to wait for it if any is under way. False if there was none.
+    fn finish_one(&mut self, may_wait: bool) -> bool {
+        let Some(reader) = &mut self.reader else { return false };
+        let polled = if may_wait { reader.poll() } else { reader.poll_at_once() };
+        let (token, value) = match polled {
             Ok(Some(got)) => (got.token, got.value.map(|value| value.map(<[u8]>::to_vec))),
-            Ok(None) => return,
-            Err(error) => return self.give_up(error),
+            Ok(None) => return false,
+            Err(error) => {
+                self.give_up(error);
+                return false;
+            }
         };
         if reader.in_flight() == 0 {
             // Gives the last answer's buffer back, and with it the claim on its segment: the next get may be far off.
@@ -124,6 +169,7 @@ impl<D: Device> Gets<D> {
         let reply = self.replies[token as usize].take().expect("every get in flight has a reply");
         self.free.push(token);
         reply.give(value);
+        true
     }
 
     /// The queue itself has failed, and with it all gets in flight.
@@ -149,7 +195,11 @@ impl<D: Device> Work<D> for Write<D> {
         written.or_else(|error| engine.check_open().and(Err(error)))
     }
 
-    fn requests(futures: &Futures<D>) -> &Requests<Write<D>> {
+    fn requests<'a>(&self, futures: &'a Futures<D>) -> &'a Requests<Write<D>> {
+        &futures.writes
+    }
+
+    fn requests_of_thread(futures: &Futures<D>) -> &Requests<Write<D>> {
         &futures.writes
     }
 

@@ -1,4 +1,4 @@
-//! The bounded way from futures to the thread that works for them, and back. No I/O here.
+//! The bounded way from futures to the thread, or the driver, that works for them, and back. No I/O here.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -7,10 +7,10 @@ use std::thread::JoinHandle;
 
 use crate::{Error, Result};
 
-/// Requests that wait for their thread. When there are so many, further futures wait.
+/// Requests that wait for their worker. When there are so many, further futures wait.
 pub(crate) const MAX_QUEUED: usize = 4096;
 
-/// The queue of one thread.
+/// The queue of one worker: a thread of the store's own, which the first request starts, or a driver, which a caller has attached before.
 pub(crate) struct Requests<R> {
     state: Mutex<State<R>>,
     arrived: Condvar,
@@ -22,6 +22,10 @@ struct State<R> {
     waiting: BTreeMap<u64, Waker>,
     next_ticket: u64,
     thread: Option<JoinHandle<()>>,
+    /// Whether a driver does the work.
+    has_driver: bool,
+    /// How to call the driver, while it waits for so many requests.
+    driver: Option<(usize, Waker)>,
     /// Whether the thread may not have done yet what it took last.
     is_working: bool,
     stopped: bool,
@@ -37,13 +41,22 @@ pub(crate) enum Offer<R> {
 impl<R> Default for Requests<R> {
     fn default() -> Self {
         let (queue, waiting) = (VecDeque::new(), BTreeMap::new());
-        let state = State { queue, waiting, next_ticket: 0, thread: None, is_working: false, stopped: false };
+        let state = State {
+            queue,
+            waiting,
+            next_ticket: 0,
+            thread: None,
+            has_driver: false,
+            driver: None,
+            is_working: false,
+            stopped: false,
+        };
         Requests { state: Mutex::new(state), arrived: Condvar::new() }
     }
 }
 
 impl<R> Requests<R> {
-    /// Queues a request, and starts the thread with the first. The ticket is a future's place while there is no room.
+    /// Queues a request, and starts the thread with the first, unless there is a driver. The ticket is a future's place while there is no room.
     pub(crate) fn offer(
         &self,
         request: R,
@@ -55,7 +68,7 @@ impl<R> Requests<R> {
         if state.stopped {
             return Err(Error::Closed);
         }
-        if state.thread.is_none() {
+        if state.thread.is_none() && !state.has_driver {
             state.thread = Some(start()?);
         }
         if state.queue.len() >= MAX_QUEUED {
@@ -68,8 +81,39 @@ impl<R> Requests<R> {
             state.waiting.remove(&ticket);
         }
         state.queue.push_back(request);
-        self.arrived.notify_one();
+        if !state.has_driver {
+            self.arrived.notify_one();
+            return Ok(Offer::Taken);
+        }
+        let queued = state.queue.len();
+        if let Some((_, driver)) = state.driver.take_if(|(least, _)| queued >= *least) {
+            drop(state);
+            driver.wake();
+        }
         Ok(Offer::Taken)
+    }
+
+    /// Makes the caller the driver. False if there is a thread or a driver already.
+    pub(crate) fn attach_driver(&self) -> bool {
+        let mut state = self.lock();
+        let is_free = state.thread.is_none() && !state.has_driver && !state.stopped;
+        state.has_driver |= is_free;
+        is_free
+    }
+
+    /// Whether a driver does the work.
+    pub(crate) fn has_driver(&self) -> bool {
+        self.lock().has_driver
+    }
+
+    /// For the driver: ready when there are so many requests, or will never be any more. Without room for them it is not to be called.
+    pub(crate) fn poll_arrived(&self, context: &mut Context<'_>, least: usize, has_room: bool) -> Poll<()> {
+        let mut state = self.lock();
+        if state.stopped || (has_room && state.queue.len() >= least) {
+            return Poll::Ready(());
+        }
+        state.driver = has_room.then(|| (least, context.waker().clone()));
+        Poll::Pending
     }
 
     /// Whether the thread has done all that was offered.
@@ -124,10 +168,11 @@ impl<R> Requests<R> {
         state.stopped = true;
         let waiting = std::mem::take(&mut state.waiting);
         let queue = std::mem::take(&mut state.queue);
+        let driver = state.driver.take();
         // Their wakers are called by this, so the lock must be free.
         drop(state);
         drop(queue);
-        waiting.into_values().for_each(Waker::wake);
+        waiting.into_values().chain(driver.map(|(_, driver)| driver)).for_each(Waker::wake);
     }
 
     /// Refuses all later requests, ends the thread and waits for it.

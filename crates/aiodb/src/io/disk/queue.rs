@@ -6,7 +6,7 @@ use super::file::DiskFile;
 use crate::io::libaio::LibaioQueue;
 use crate::io::threads::ThreadsQueue;
 use crate::io::uring::UringQueue;
-use crate::io::{MAX_QUEUE_DEPTH, Queue, Reaped};
+use crate::io::{MAX_QUEUE_DEPTH, Notifications, Queue, Reaped};
 
 /// The implementation behind a queue; the later one works wherever an earlier one does.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -85,6 +85,14 @@ impl Queue for DiskQueue {
             Implementation::Uring(queue) => queue.reap(),
             Implementation::Libaio(queue) => queue.reap(),
             Implementation::Threads(queue) => queue.reap(),
+        }
+    }
+
+    fn notify(&mut self, notifications: &Notifications) -> io::Result<bool> {
+        match &mut self.0 {
+            Implementation::Uring(queue) => queue.notify(notifications),
+            Implementation::Libaio(queue) => queue.notify(notifications),
+            Implementation::Threads(queue) => queue.notify(notifications),
         }
     }
 

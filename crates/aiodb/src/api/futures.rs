@@ -2,7 +2,8 @@
 //!
 //! What needs no device and no wait is done where the future is first polled: gets of what lies in memory, and writes in a
 //! class that waits for nothing. The device is driven by threads of the store's own, which are started by the first future of
-//! their sort that needs them: one has a [`Reader`] on all tables and keeps many gets in flight; another appends all the writes
+//! their sort that needs them: one has a [`Reader`] on all tables and keeps many gets in flight (or a task of the caller's does, see
+//! [`Db::get_driver`](crate::Db::get_driver)); another appends all the writes
 //! that wait to the open batch and leads that once for all of them. Gets do not wait for writes. A future only holds the
 //! question and, later, the answer: every buffer that the kernel may write into belongs to the reader of the first thread, so
 //! that dropping a future at any moment frees none of them.

@@ -5,7 +5,6 @@ mod support;
 use std::future::{Future, poll_fn};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
-use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 

@@ -176,7 +176,7 @@ impl<Q: Queue> Reads<Q> {
     }
 
     /// The next read that came to its end, in any order. With `wait`, blocks until there is one; `None` then means
-    /// that none is in flight. An error concerns the queue itself, not one read.
+    /// that none is in flight. Without, `None` means that the device has all that are. An error concerns the queue itself, not one read.
     pub fn poll(&mut self, wait: bool) -> io::Result<Option<Done>> {
         let mut entered = false;
         loop {
@@ -185,7 +185,8 @@ impl<Q: Queue> Reads<Q> {
                     return Ok(Some(done));
                 }
             }
-            if self.in_flight == 0 || (entered && !wait) {
+            // A read that did not come to its end goes on with the next entry.
+            if self.in_flight == 0 || (entered && !wait && self.unentered == 0) {
                 return Ok(None);
             }
             self.queue.enter(u32::from(wait))?;

@@ -98,6 +98,22 @@ fn short_transfers_and_passing_errors_do_not_show() {
 }
 
 #[test]
+fn whoever_does_not_wait_leaves_no_read_behind() {
+    let (file, _) = random_file();
+    for seed in 0..50 {
+        let mut reads = Reads::new(FaultyQueue::new(seed, 3, 3), 8, 2 * UNIT_BYTES, 512);
+        (0..8).for_each(|token| reads.push(&file, 512 * token, UNIT_BYTES, token));
+        while reads.in_flight() > 0 {
+            match reads.poll(false).unwrap() {
+                Some(done) => reads.release(done.slot),
+                // Who is told of results would wait for ever for that of a read that the queue does not have.
+                None => assert_eq!(reads.queue.queued.len(), 0, "seed {seed}: reads are not handed over"),
+            }
+        }
+    }
+}
+
+#[test]
 fn retries_are_bounded() {
     let (file, _) = random_file();
     let mut reads = Reads::new(FaultyQueue::new(0, 0, 10), 1, UNIT_BYTES, 512);

@@ -3,7 +3,7 @@
 mod support;
 
 use std::future::{Future, poll_fn};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -43,7 +43,7 @@ fn filled(path: &Path, kind: IndexKind) -> Option<(Db, Table, GetDriver)> {
 }
 
 fn of_key(number: u64) -> Vec<u8> {
-    value(number, if number % 50 == 0 { 300_000 } else { 900 })
+    value(number, if number.is_multiple_of(50) { 300_000 } else { 900 })
 }
 
 async fn expect_found(table: &Table, number: u64) {
@@ -52,24 +52,22 @@ async fn expect_found(table: &Table, number: u64) {
 }
 
 /// What a task of a runtime does with a driver.
-fn drive(mut driver: GetDriver) -> impl Future<Output = ()> {
-    async move {
-        let descriptor: OwnedFd = driver.as_fd().try_clone_to_owned().expect("there are descriptors");
-        // SAFETY: nobody else has this descriptor, which is open until it is dropped with the `AsyncFd`.
-        let notifications = unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE) };
-        let notifications = notifications.expect("it can be waited for");
-        loop {
-            poll_fn(|context| match notifications.poll_read_ready(context) {
-                Poll::Ready(guard) => {
-                    guard.expect("the runtime is there").clear_ready();
-                    Poll::Ready(())
-                }
-                Poll::Pending => driver.poll_arrived(context, 1),
-            })
-            .await;
-            if !driver.turn() {
-                return;
+async fn drive(mut driver: GetDriver) {
+    let descriptor: OwnedFd = driver.as_fd().try_clone_to_owned().expect("there are descriptors");
+    // SAFETY: nobody else has this descriptor, which is open until it is dropped with the `AsyncFd`.
+    let notifications = unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE) };
+    let notifications = notifications.expect("it can be waited for");
+    loop {
+        poll_fn(|context| match notifications.poll_read_ready(context) {
+            Poll::Ready(guard) => {
+                guard.expect("the runtime is there").clear_ready();
+                Poll::Ready(())
             }
+            Poll::Pending => driver.poll_arrived(context, 1),
+        })
+        .await;
+        if !driver.turn() {
+            return;
         }
     }
 }
@@ -151,6 +149,47 @@ fn turns_may_come_from_one_thread_after_another() {
     }
 }
 
+/// Whether a descriptor becomes readable in time. It is made unreadable first, which only a test does.
+fn tells(driver: &GetDriver, forget: bool) -> bool {
+    let mut descriptor = libc::pollfd { fd: driver.as_fd().as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    if forget {
+        let mut count = [0u8; 8];
+        // SAFETY: there is room for the eight bytes that the kernel writes.
+        unsafe { libc::read(descriptor.fd, count.as_mut_ptr().cast(), count.len()) };
+    }
+    // SAFETY: the kernel writes to the one descriptor that it is given.
+    unsafe { libc::poll(&raw mut descriptor, 1, if forget { 0 } else { 20_000 }) == 1 }
+}
+
+#[test]
+fn a_get_that_another_thread_starts_is_told_of() {
+    for at_once in [1, 3] {
+        let directory = scratch();
+        let Some((_db, table, mut driver)) = filled(directory.path(), IndexKind::Hash) else { return };
+        let mut context = Context::from_waker(Waker::noop());
+        let mut gets: Vec<_> =
+            (0..=at_once).map(|number: u64| Box::pin(maybe_done(table.get_async(&number.to_be_bytes())))).collect();
+        while gets[0].as_mut().poll(&mut context).is_pending() {
+            assert!(driver.turn(), "the store is open");
+        }
+        assert!(driver.turn(), "the store is open");
+        assert!(!tells(&driver, true), "nothing is on its way");
+        for get in &mut gets[1..] {
+            assert!(get.as_mut().poll(&mut context).is_pending());
+        }
+        // The ring is bound to the first thread. One turn, and no other get that comes to the rescue.
+        std::thread::scope(|scope| {
+            scope.spawn(|| assert!(driver.turn(), "the store is open"));
+        });
+        for get in &mut gets[1..] {
+            while get.as_mut().poll(&mut context).is_pending() {
+                assert!(tells(&driver, false), "{at_once} at once: a read is done");
+                assert!(driver.turn(), "the store is open");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_get_waits_for_a_turn_and_for_nothing_else() {
     let directory = scratch();
@@ -223,7 +262,6 @@ fn closing_the_store_answers_all_gets_of_a_driver() {
         db.close().expect("the store can be closed");
         assert!(driver.poll_arrived(&mut context, 1).is_ready(), "it is told");
         assert!(!driver.turn(), "and has nothing more to do");
-        drop(driver);
         for (number, mut get) in gets.into_iter().enumerate() {
             block_on(get.as_mut());
             match get.as_mut().take_output().expect("it is done") {

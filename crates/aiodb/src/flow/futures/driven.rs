@@ -52,17 +52,19 @@ impl<D: Device> GetDriver<D> {
     /// Ready when so many gets have come, at least one, and there is room for some, or when the store is being closed. Else the context's
     /// waker is called then; while there is no room the descriptor has an event first.
     pub fn poll_arrived(&mut self, context: &mut Context<'_>, least: usize) -> Poll<()> {
-        self.futures.driven.poll_arrived(context, least.max(1), self.gets.room() > 0)
+        self.futures.driven.poll_arrived(context, least.clamp(1, GETS_IN_FLIGHT), self.gets.room() > 0)
     }
 
-    /// Gives the device the gets that have come, and the futures the answers that are there. It never waits for the device. False once the
-    /// store is being closed: there will be nothing more to do.
+    /// Gives the device the gets that have come, and the futures the answers that are there. It does not wait for what the device reads, but
+    /// where the system is short of descriptors or memory, and once when turns come from another thread than before. False once the store is
+    /// being closed: then all gets are answered, and there will be nothing more to do.
     pub fn turn(&mut self) -> bool {
         let GetDriver { engine, futures, gets, arrived, .. } = self;
         let mut is_open = false;
-        let survived = survive(engine, "of gets", || is_open = gets.turn(&futures.driven, arrived));
-        if !survived {
+        survive(engine, "of gets", || is_open = gets.turn(&futures.driven, arrived));
+        if !is_open {
             futures.driven.refuse();
+            gets.give_up(Error::Closed);
         }
         is_open
     }

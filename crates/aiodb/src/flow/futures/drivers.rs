@@ -12,7 +12,7 @@ use crate::io::{Device, Notifications};
 use crate::store::catalog::TableSlot;
 use crate::store::engine::Engine;
 use crate::store::write_path::WritePath;
-use crate::{IndexKind, Result, Sequence};
+use crate::{Error, IndexKind, Result, Sequence};
 
 /// Gets in flight for all futures of a store: enough to keep a device busy.
 const GETS_IN_FLIGHT: usize = 128;
@@ -172,8 +172,8 @@ impl<D: Device> Gets<D> {
         true
     }
 
-    /// The queue itself has failed, and with it all gets in flight.
-    fn give_up(&mut self, error: crate::Error) {
+    /// Waits for the reads that the device has, and answers all gets in flight with an error.
+    pub(crate) fn give_up(&mut self, error: Error) {
         self.reader = None;
         self.free.clear();
         let replies = std::mem::take(&mut self.replies);

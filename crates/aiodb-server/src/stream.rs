@@ -27,6 +27,10 @@ impl Stream {
                 stream.readable().await?;
                 buffer.reserve(room);
                 match stream.try_read_buf(buffer) {
+                    // A socket that was just accepted counts as readable until it is asked.
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock && buffer.is_empty() => {
+                        *buffer = BytesMut::new();
+                    }
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                     read => return read,
                 }
@@ -62,3 +66,6 @@ impl Stream {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

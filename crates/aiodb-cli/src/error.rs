@@ -125,6 +125,7 @@ fn engine_kind(error: &aiodb::Error) -> &'static str {
         SnapshotEnded => "snapshot_ended",
         NoMergeOperator { .. } => "no_merge_operator",
         Merge { .. } => "merge",
+        Filter { .. } => "filter",
         Unordered { .. } => "unordered",
         NoSuchTable { .. } => "no_such_table",
         TableExists { .. } => "table_exists",

@@ -86,7 +86,7 @@ impl Failure {
                 TableExists { .. } | TableBeingMade { .. } => "TableExists",
                 TableName { .. } => "TableName",
                 Closed => "Closed",
-                NoMergeOperator { .. } | Merge { .. } | Unordered { .. } | ReadOnly { .. } => "Unsupported",
+                NoMergeOperator { .. } | Merge { .. } | Filter { .. } | Unordered { .. } | ReadOnly { .. } => "Unsupported",
                 Unrecovered { .. } | ConditionFailed { .. } | TableEmptied { .. } => "Failed",
                 NotAscending { .. } | MergedExpiry { .. } => "Failed",
                 NotARepository { .. } | OtherStore { .. } | NoRestorePoint { .. } | Occupied { .. } => "Failed",

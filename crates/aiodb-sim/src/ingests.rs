@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use aiodb::io::Device;
 use aiodb::{Durability, Error};
 
-use crate::model::{Effect, Held};
+use crate::model::Effect;
 use crate::process::Ingesting;
 use crate::script::{Ingested, key_bytes, table_name};
 use crate::state::{Run, Violation};
@@ -33,7 +33,7 @@ impl Run<'_> {
     pub(crate) fn ingest_on(&mut self, records: &[Ingested]) -> Result<(), Violation> {
         let now_ms = self.device.wall_ms();
         for Ingested { skipped, value, expires_in_ms } in records {
-            let Some(Ingesting { ingest, table, keys, next, effects }) = &mut self.life().ingesting else {
+            let Some(Ingesting { ingest, table, keys, next, .. }) = &mut self.life().ingesting else {
                 return Ok(());
             };
             *next += skipped;
@@ -45,7 +45,8 @@ impl Run<'_> {
                 Some(until_ms) => ingest.put_until(&key_bytes(key), &bytes, until_ms),
                 None => ingest.put(&key_bytes(key), &bytes),
             };
-            effects.push(Effect::Set(table, key, Held::put(bytes.into(), until_ms)));
+            let held = self.held(table, key, &bytes, until_ms);
+            self.life().ingesting.iter_mut().for_each(|one| one.effects.push(Effect::Set(table, key, held.clone())));
             self.estimated[table] |= until_ms.is_some();
             if let Err(error) = taken {
                 self.life().ingesting = None;

@@ -18,6 +18,7 @@ mod answers;
 mod backups;
 mod client;
 mod clock;
+mod droppings;
 mod index_files;
 mod ingests;
 mod medium;

@@ -50,6 +50,8 @@ pub struct Held {
     until_ms: Option<u64>,
     /// Whether it may have been given up because it had expired, by a clock that was wrong.
     may_be_gone: bool,
+    /// Whether a compaction filter may give up what was put, at any time.
+    may_go: bool,
     operands: Arc<[u8]>,
     /// What a get finds before it has expired, and what afterwards.
     before: Option<Fingerprint>,
@@ -61,6 +63,24 @@ impl Held {
     pub fn put(value: Arc<[u8]>, until_ms: Option<u64>) -> Held {
         let before = Some(fingerprint(&value));
         Held { put: Some(value), until_ms, before, ..Held::default() }
+    }
+
+    /// The same, which a compaction filter may give up.
+    pub fn that_may_go(self) -> Held {
+        Held { may_go: true, ..self }
+    }
+
+    /// Whether a compaction filter may have given it up.
+    pub fn may_go(&self) -> bool {
+        self.may_go
+    }
+
+    /// What is known of it once it was looked for.
+    pub fn once_found(&self, found: Cell) -> Held {
+        match found {
+            Cell::Absent if self.may_go => Held::default(),
+            _ => Held { may_go: false, ..self.clone() },
+        }
     }
 
     /// The same with one more operand.
@@ -79,17 +99,21 @@ impl Held {
 
     /// What a get finds at a time.
     pub fn at(&self, now_ms: u64) -> Cell {
-        let expired = self.until_ms.is_some_and(|until_ms| until_ms <= now_ms);
-        if expired { self.after } else { self.before }.map_or(Cell::Absent, Cell::Value)
+        if self.is_over(now_ms) { self.after } else { self.before }.map_or(Cell::Absent, Cell::Value)
     }
 
     /// The bytes that a get finds at a time.
     pub fn bytes_at(&self, now_ms: u64) -> Option<Vec<u8>> {
-        let expired = self.until_ms.is_some_and(|until_ms| until_ms <= now_ms);
+        let expired = self.is_over(now_ms);
         let found = if expired { self.after } else { self.before };
         let put = self.put.as_deref().filter(|_| !expired).unwrap_or_default();
         let all = [put, &self.operands].concat();
         found.map(|_| if self.operands.is_empty() { all } else { combined(&all) })
+    }
+
+    /// Whether what was put counts no more. What a filter may give up is gone when everything is.
+    fn is_over(&self, now_ms: u64) -> bool {
+        self.until_ms.is_some_and(|until_ms| until_ms <= now_ms) || self.may_go && now_ms == u64::MAX
     }
 
     /// What a get may find between two moments.
@@ -109,7 +133,7 @@ impl Held {
 
     /// The moments that decide: before and after everything for what may be gone.
     fn ends(&self, (from_ms, to_ms): Moments) -> [u64; 2] {
-        if self.may_be_gone { [0, u64::MAX] } else { [from_ms, to_ms] }
+        if self.may_be_gone || self.may_go { [0, u64::MAX] } else { [from_ms, to_ms] }
     }
 
     fn goes_with(&mut self, latest_ms: u64) {

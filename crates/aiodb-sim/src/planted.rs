@@ -5,8 +5,8 @@ use aiodb::{Bug, plant};
 use crate::report::Report;
 use crate::run::{Violation, run};
 use crate::workload::{
-    FIRST_AIMED, FIRST_BESIDE, FIRST_BOUNDED, FIRST_INGESTED, FIRST_INLINE, FIRST_SORTED, FIRST_TIMED, FIRST_WAITING,
-    Tables, script,
+    FIRST_AIMED, FIRST_BESIDE, FIRST_BOUNDED, FIRST_FILTERED, FIRST_INGESTED, FIRST_INLINE, FIRST_SORTED, FIRST_TIMED,
+    FIRST_WAITING, Tables, script,
 };
 
 /// How a planted bug was found.
@@ -26,6 +26,9 @@ pub fn hunt(bug: Bug, seeds: u64) -> Option<Found> {
         Bug::InlineSurvivesOverwrite | Bug::MovedValueLost => (&[FIRST_INLINE][..], Tables::Lsm),
         Bug::BackupForgetsRun | Bug::BackupLetsRunsGo => (&[FIRST_BESIDE][..], Tables::Lsm),
         Bug::IngestUnprotected | Bug::IngestUncounted | Bug::IngestIdReused => (&[FIRST_INGESTED][..], Tables::Lsm),
+        Bug::FilteredInPlace | Bug::DropBeatsPut | Bug::AskedAboveSnapshot | Bug::VerdictOfNeighbour => {
+            (&[FIRST_FILTERED][..], Tables::Lsm)
+        }
         bug if bug.is_of_runs() => (&[FIRST_SORTED][..], Tables::Lsm),
         _ => (&[FIRST_TIMED, FIRST_AIMED, FIRST_WAITING][..], Tables::Any),
     };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use aiodb::io::sim::SimDevice;
-use aiodb::{Db, Ingest, Reader, Snapshot, Table, ValueReader, ValueWriter, WaitingWrite};
+use aiodb::{Db, Ingest, Reader, Sequence, Snapshot, Table, ValueReader, ValueWriter, WaitingWrite};
 
 use crate::model::{Contents, Effect, Held, Moments};
 use crate::script::CLIENTS;
@@ -72,6 +72,8 @@ pub(crate) struct Taken {
     pub(crate) contents: Vec<Contents>,
     /// When it was taken.
     pub(crate) moments: Moments,
+    /// The last sequence at that time.
+    pub(crate) sequence: Sequence,
 }
 
 /// A value that is being written.

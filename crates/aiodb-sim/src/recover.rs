@@ -40,6 +40,7 @@ impl Run<'_> {
             self.report.crashes_in_recovery += u64::from(self.device.has_crashed());
             self.report.crashed(&self.device.phases(), 0);
             self.life = opened.ok().map(Life::new);
+            self.watch.forget_snapshots();
             self.end_process(*power_cut, IndexState::Newest);
             like_power_cut |= power_cut;
         }
@@ -144,6 +145,7 @@ impl Run<'_> {
         }
         let db = opened.map_err(|error| format!("recovery: {error}"))?;
         self.life = Some(Life::new(db));
+        self.watch.forget_snapshots();
         self.time.opened(self.read_clocks());
         self.check_contents(required)?;
         self.restart_clock();
@@ -246,6 +248,7 @@ impl Run<'_> {
     pub(crate) fn verify(&mut self) -> Result<(), Violation> {
         // What a snapshot or a reader sees counts as alive.
         self.life().snapshots.clear();
+        self.tell_filter();
         self.life().reading.clear();
         let verified = self.db().verify(&mut |_, _| {});
         let tolerant = self.allowed.damage || self.failed.is_some();

@@ -28,6 +28,8 @@ pub struct Setup {
     pub compression: Vec<Compression>,
     /// Bytes up to which the index of each table has values; 0 for none.
     pub inline_bytes: Vec<usize>,
+    /// Which tables have a compaction filter.
+    pub filtered: Vec<bool>,
     /// Bytes of memory for values that were read lately.
     pub cache_bytes: u64,
     /// Whether values that were written lately are there too.

@@ -1,6 +1,7 @@
 //! Scans, and snapshots that are held while other things happen.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 
 use aiodb::io::sim::SimDevice;
 use aiodb::{Error, IndexKind, Scan, ScanOptions};
@@ -63,9 +64,33 @@ impl Run<'_> {
         };
         let tables =
             (0..self.script.setup.tables.len()).map(|table| self.db().table(&table_name(table)).ok()).collect();
-        let (contents, moments) = (self.possible_contents(), self.moments(from));
-        self.life().snapshots.push(Taken { snapshot, tables, contents, moments });
+        let (mut contents, moments) = (self.possible_contents(), self.moments(from));
+        for contents in &mut contents {
+            self.find_what_may_be_gone(contents);
+        }
+        let sequence = self.db().sequence();
+        self.life().snapshots.push(Taken { snapshot, tables, contents, moments, sequence });
+        self.tell_filter();
         Ok(())
+    }
+
+    /// Finds out which of the present contents compaction filters have given up: a snapshot that was just taken shows that for good.
+    fn find_what_may_be_gone(&self, contents: &mut Contents) {
+        for (table, held) in contents.iter_mut().enumerate() {
+            for (key, held) in held.iter_mut().flatten().enumerate().filter(|(_, held)| held.may_go()) {
+                // Where the device has failed, or is full of damage, either may be shown.
+                if let Ok(found) = self.table(table).and_then(|table| table.get(&key_bytes(key))) {
+                    *held = held.once_found(Cell::of(found.as_deref()));
+                }
+            }
+        }
+    }
+
+    /// Tells the compaction filter what the oldest snapshot sees. One that the store has ended on a full disk keeps nothing.
+    pub(crate) fn tell_filter(&mut self) {
+        let oldest = self.life().snapshots.iter().map(|taken| taken.sequence.number()).min();
+        let oldest = oldest.filter(|_| !self.allowed.full).unwrap_or(u64::MAX);
+        self.watch.oldest_snapshot.store(oldest, Ordering::SeqCst);
     }
 
     /// Compares a snapshot with what there was when it was taken.
@@ -75,7 +100,7 @@ impl Run<'_> {
             return Ok(());
         }
         let (kind, backward) = (self.kind(table), key.is_multiple_of(2));
-        let Taken { snapshot, tables, contents, moments } = &self.life().snapshots[number % count];
+        let Taken { snapshot, tables, contents, moments, .. } = &self.life().snapshots[number % count];
         let Some(handle) = tables[table].as_ref().filter(|_| contents[0][table].is_some()) else { return Ok(()) };
         let (possible, moments) = (contents.clone(), *moments);
         let found = snapshot.get(handle, &key_bytes(key)).map(|value| Cell::of(value.as_deref()));
@@ -107,6 +132,7 @@ impl Run<'_> {
         if !snapshots.is_empty() {
             snapshots.remove(number % snapshots.len());
         }
+        self.tell_filter();
     }
 
     /// Compares the records of a table with the ones that it may have had; returns the contents that fit.

@@ -2,17 +2,21 @@
 //! Each file of operations adds its methods to [`Run`]; here are the methods by which they all reach it.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use aiodb::io::Device;
 use aiodb::io::sim::SimDevice;
-use aiodb::{Db, Error, MergeOperator, MergeOperators, MergePolicy, Options, Sequence, Table, TableOptions};
+use aiodb::{
+    CompactionFilters, Db, Error, MergeOperator, MergeOperators, MergePolicy, Options, Sequence, Table, TableOptions,
+};
 
+use crate::droppings::{self, Droppings, Watch, may_go};
 use crate::index_files::IndexFiles;
-use crate::model::{Contents, Model, Moments};
+use crate::model::{Contents, Held, Model, Moments};
 use crate::operands::Operands;
 use crate::process::Life;
 use crate::report::Report;
-use crate::script::{Crash, Script, table_name};
+use crate::script::{Crash, Script, key_bytes, table_name};
 use crate::store_time::StoreTime;
 
 pub(crate) const ROOT: &str = "/store";
@@ -72,6 +76,8 @@ pub(crate) struct Run<'a> {
     pub(crate) time: StoreTime,
     /// Tables that had operands, expiry or range deletes: their keys are only estimated.
     pub(crate) estimated: Vec<bool>,
+    /// What the compaction filter was asked.
+    pub(crate) watch: Arc<Watch>,
     pub(crate) last_tick: u64,
     pub(crate) on_time: bool,
     /// The action being performed.
@@ -105,6 +111,7 @@ impl<'a> Run<'a> {
             operations_since_crash: 0,
             time: StoreTime::new(),
             estimated: vec![false; script.setup.tables.len()],
+            watch: Arc::default(),
             last_tick: 0,
             on_time: true,
             at: 0,
@@ -131,6 +138,7 @@ impl<'a> Run<'a> {
             block_cache_bytes: Some(self.script.setup.cache_bytes),
             cache_writes: self.script.setup.cache_writes,
             merge_operators: MergeOperators::default().with(Operands),
+            compaction_filters: CompactionFilters::default().with(Droppings(Arc::clone(&self.watch))),
             rebuild_index: rebuild,
             background: false,
             ..Options::default()
@@ -171,6 +179,14 @@ impl<'a> Run<'a> {
             compression: setup.compression[table],
             merge: Some(Operands.name().into()),
             inline_bytes: setup.inline_bytes[table],
+            compaction_filter: setup.filtered[table].then(|| droppings::NAME.into()),
         }
+    }
+
+    /// What a key holds that is put.
+    pub(crate) fn held(&self, table: usize, key: usize, value: &[u8], until_ms: Option<u64>) -> Held {
+        let held = Held::put(value.into(), until_ms);
+        let goes = self.script.setup.filtered[table] && may_go(&key_bytes(key), value);
+        if goes { held.that_may_go() } else { held }
     }
 }

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 
 use aiodb::{Durability, Error};
 
-use crate::model::{Cell, Effect, Held, Moments};
+use crate::model::{Cell, Effect, Moments};
 use crate::process::{Reading, Writing};
 use crate::script::{MOST_STREAMS, Value, key_bytes};
 use crate::state::{Run, Violation};
@@ -19,7 +19,7 @@ impl Run<'_> {
         durability: Durability,
     ) -> Result<(), Violation> {
         let bytes = value.bytes();
-        let effects = vec![Effect::Set(table, key, Held::put(bytes.as_slice().into(), None))];
+        let effects = vec![Effect::Set(table, key, self.held(table, key, &bytes, None))];
         let key = key_bytes(key);
         let put = |run: &mut Self| run.table(table)?.put_stream_with(&key, &bytes[..], durability).map(drop);
         self.write(effects, durability, put)
@@ -75,7 +75,7 @@ impl Run<'_> {
                 Err("a value was stored in a table that was emptied after it was begun".into())
             }
             outcome => {
-                let effects = vec![Effect::Set(table, key, Held::put(value[..pushed].into(), None))];
+                let effects = vec![Effect::Set(table, key, self.held(table, key, &value[..pushed], None))];
                 let effects = if is_current { effects } else { Vec::new() };
                 self.write_to(&[], effects, durability, |_| outcome.map(drop))
             }

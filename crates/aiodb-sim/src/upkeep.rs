@@ -1,8 +1,10 @@
 //! What makes things durable or works in the background, called when the script says so.
 
-use aiodb::Step;
+use aiodb::io::Device;
+use aiodb::{Durability, Step};
 
-use crate::model::Model;
+use crate::model::{Effect, Held, Model};
+use crate::script::key_bytes;
 use crate::state::{Run, Violation};
 
 impl Run<'_> {
@@ -37,8 +39,32 @@ impl Run<'_> {
         if step == Step::Checkpoint {
             self.checkpointed("a step", outcome)
         } else {
-            self.done("a step", outcome, |_| {})
+            self.done("a step", outcome, |_| {})?;
+            self.notice_dropped()
         }
+    }
+
+    /// Looks for what compaction filters have given up: it is deleted in the log, and stays so.
+    fn notice_dropped(&mut self) -> Result<(), Violation> {
+        if let Some(wrong) = self.watch.take_wrong() {
+            return Err(wrong);
+        }
+        let contents = self.model.current().clone();
+        for (table, key, held) in contents.iter().enumerate().flat_map(|(table, held)| {
+            held.iter().flat_map(move |held| held.iter().enumerate().map(move |(key, held)| (table, key, held)))
+        }) {
+            // What expires may be seen again, if the clock was wrong.
+            if !held.may_go() || held.until_ms().is_some() || self.device.has_crashed() {
+                continue;
+            }
+            let found = self.table(table).and_then(|table| table.get(&key_bytes(key)));
+            if matches!(found, Ok(None)) && !self.device.has_crashed() {
+                let effects = vec![Effect::Set(table, key, Held::default())];
+                self.model.acknowledge(effects.clone(), Durability::None, self.device.clock_ms());
+                self.clients_see(&effects);
+            }
+        }
+        Ok(())
     }
 
     /// What is learned of a checkpoint.

@@ -5,6 +5,7 @@
 //! comes together by chance, `waiting` has the second client.
 
 mod crashes;
+mod filters;
 mod ingests;
 mod maker;
 mod operations;
@@ -19,8 +20,8 @@ use aiodb::{Compression, IndexKind, MergePolicy};
 use fastrand::Rng;
 use maker::Maker;
 pub use ranges::{
-    FIRST_AHEAD, FIRST_AIMED, FIRST_BESIDE, FIRST_BOUNDED, FIRST_CACHED, FIRST_INGESTED, FIRST_INLINE, FIRST_SORTED,
-    FIRST_STAGED, FIRST_TIMED, FIRST_WAITING, FIRST_WHOLE,
+    FIRST_AHEAD, FIRST_AIMED, FIRST_BESIDE, FIRST_BOUNDED, FIRST_CACHED, FIRST_FILTERED, FIRST_INGESTED, FIRST_INLINE,
+    FIRST_SORTED, FIRST_STAGED, FIRST_TIMED, FIRST_WAITING, FIRST_WHOLE,
 };
 use scene::Scene;
 use trouble::Trouble;
@@ -104,6 +105,7 @@ fn setup(seed: u64, tables: Tables, random: &mut Rng) -> Setup {
     Setup {
         compression: compression.collect(),
         inline_bytes: vec![0; kinds.len()],
+        filtered: vec![false; kinds.len()],
         cache_bytes: if random.bool() { 0 } else { 256 << 10 },
         cache_writes,
         tables: kinds,

@@ -110,7 +110,7 @@ impl Run<'_> {
         };
         let (seen, logged) = (self.model.current().clone(), self.contents_in_log());
         let new = new.map(Value::bytes);
-        let effect = new.as_deref().map_or_else(Held::default, |value| Held::put(value.into(), None));
+        let effect = new.as_deref().map_or_else(Held::default, |value| self.held(table, key, value, None));
         let outcome = self.table(table).and_then(|handle| {
             handle.compare_and_set_with(&key_bytes(key), expected.as_deref(), new.as_deref(), durability)
         });
@@ -129,10 +129,10 @@ impl Run<'_> {
     fn effects(&mut self, (table, key, write): (usize, usize, Write), from_ms: u64) -> Vec<Effect> {
         let set = |held| vec![Effect::Set(table, key, held)];
         match write {
-            Write::Put(value) => set(Held::put(value.bytes().into(), None)),
+            Write::Put(value) => set(self.held(table, key, &value.bytes(), None)),
             Write::PutFor(value, ms) => {
                 self.estimated[table] = true;
-                set(Held::put(value.bytes().into(), Some(from_ms + ms)))
+                set(self.held(table, key, &value.bytes(), Some(from_ms + ms)))
             }
             Write::Delete => set(Held::default()),
             Write::DeleteRange(other) => {
@@ -184,7 +184,7 @@ impl Run<'_> {
         durability: Durability,
     ) -> Result<(), Violation> {
         let bytes = value.bytes();
-        let effects = vec![Effect::Set(table, key, Held::put(bytes.as_slice().into(), None))];
+        let effects = vec![Effect::Set(table, key, self.held(table, key, &bytes, None))];
         let key = key_bytes(key);
         self.write(effects, durability, |run| run.table(table)?.put_with(&key, &bytes, durability).map(drop))
     }
@@ -223,7 +223,7 @@ impl Run<'_> {
     ) -> Result<(), Violation> {
         self.estimated[table] = true;
         let (bytes, until_ms) = (value.bytes(), self.device.wall_ms() + ms);
-        let effects = vec![Effect::Set(table, key, Held::put(bytes.as_slice().into(), Some(until_ms)))];
+        let effects = vec![Effect::Set(table, key, self.held(table, key, &bytes, Some(until_ms)))];
         let options = WriteOptions { durability: Some(durability), expires_ms: NonZeroU64::new(until_ms) };
         let key = key_bytes(key);
         self.write(effects, durability, |run| run.table(table)?.put_with(&key, &bytes, options).map(drop))

@@ -3,8 +3,8 @@
 use aiodb_sim::report::Report;
 use aiodb_sim::run::run;
 use aiodb_sim::workload::{
-    FIRST_AHEAD, FIRST_AIMED, FIRST_BESIDE, FIRST_BOUNDED, FIRST_CACHED, FIRST_INGESTED, FIRST_INLINE, FIRST_SORTED,
-    FIRST_STAGED, FIRST_TIMED, FIRST_WAITING, FIRST_WHOLE, Tables, script,
+    FIRST_AHEAD, FIRST_AIMED, FIRST_BESIDE, FIRST_BOUNDED, FIRST_CACHED, FIRST_FILTERED, FIRST_INGESTED, FIRST_INLINE,
+    FIRST_SORTED, FIRST_STAGED, FIRST_TIMED, FIRST_WAITING, FIRST_WHOLE, Tables, script,
 };
 
 /// Of each kind: crashes after a number of steps, crashes inside phases, and all operations.
@@ -96,7 +96,16 @@ const FOUND_SOMETHING: &[(u64, Tables)] = &[
 fn what_was_acknowledged_survives_faults_at_any_step() {
     let mut report = Report::default();
     // In stores of any tables, and again where all ordered ones are `lsm`.
-    let both = [FIRST_STAGED, FIRST_WAITING, FIRST_SORTED, FIRST_AHEAD, FIRST_INLINE, FIRST_BESIDE, FIRST_INGESTED];
+    let both = [
+        FIRST_STAGED,
+        FIRST_WAITING,
+        FIRST_SORTED,
+        FIRST_AHEAD,
+        FIRST_INLINE,
+        FIRST_BESIDE,
+        FIRST_INGESTED,
+        FIRST_FILTERED,
+    ];
     let staged = both.into_iter().chain([FIRST_CACHED, FIRST_TIMED]).map(|first| (first, STAGED_SEEDS));
     let ranges = [(0, SEEDS), (FIRST_AIMED, SEEDS), (FIRST_WHOLE, SEEDS)].into_iter().chain(staged);
     for seed in ranges.flat_map(|(first, count)| first..first + count) {

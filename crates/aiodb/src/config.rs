@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::MergeOperators;
+use crate::{CompactionFilters, MergeOperators};
 
 /// The durability class of a write, see `docs/durability.md`. In every class an acknowledged write survives the death of the
 /// process; the classes differ in the writes that a power cut may take.
@@ -64,12 +64,15 @@ pub struct TableOptions {
     /// and again. 0 for none; above 0, up to [`MAX_INLINE_BYTES`], only in tables of kind `lsm`. Default
     /// [`DEFAULT_INLINE_BYTES`] there, else 0.
     pub inline_bytes: usize,
+    /// The name of the filter that merges of sorted runs ask which of its records may go, at most 255 bytes; only in tables of kind
+    /// `lsm`. Default none.
+    pub compaction_filter: Option<String>,
 }
 
 impl From<IndexKind> for TableOptions {
     fn from(kind: IndexKind) -> TableOptions {
         let inline_bytes = if kind == IndexKind::Lsm { DEFAULT_INLINE_BYTES } else { 0 };
-        TableOptions { kind, compression: Compression::None, merge: None, inline_bytes }
+        TableOptions { kind, compression: Compression::None, merge: None, inline_bytes, compaction_filter: None }
     }
 }
 
@@ -163,6 +166,8 @@ pub struct Options {
     pub rebuild_index: bool,
     /// The operators of tables that merge. Default none.
     pub merge_operators: MergeOperators,
+    /// The compaction filters of tables. Default none.
+    pub compaction_filters: CompactionFilters,
     /// Run background work on a thread of the store's own. Default true; a simulator switches it off and calls
     /// [`crate::Db::step`].
     pub background: bool,
@@ -214,6 +219,7 @@ impl Default for Options {
             metrics_file: None,
             rebuild_index: false,
             merge_operators: MergeOperators::default(),
+            compaction_filters: CompactionFilters::default(),
             background: true,
             hash_mask: u64::MAX,
             memtable_keys: usize::MAX,

@@ -180,6 +180,14 @@ pub enum Error {
         /** Its message. */
         reason: String,
     },
+    /// A compaction filter panicked. Nobody's call fails for it: [`crate::Stats::trouble`] has it.
+    #[error("the compaction filter `{filter}` failed: {reason}; what it was asked about is kept")]
+    Filter {
+        /** The filter. */
+        filter: String,
+        /** Its message. */
+        reason: String,
+    },
     /// The table's index does not keep keys in order.
     #[error("the table `{name}` is unordered: use `iterate` for all its records, or make it with the index `lmdb`")]
     Unordered {

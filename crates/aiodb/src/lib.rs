@@ -28,6 +28,7 @@ mod cache;
 mod checksum;
 mod config;
 mod error;
+pub mod filter;
 mod flow;
 mod format;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -59,6 +60,7 @@ pub use config::{
     MAX_VALUE_BYTES, Options, TableOptions, WriteOptions,
 };
 pub use error::{DirectoryFault, Error, Result};
+pub use filter::{CompactionFilter, CompactionFilters};
 pub use flow::batch::Batch;
 pub use flow::conditional::Condition;
 pub use flow::futures::driven::GetDriver;

@@ -35,6 +35,8 @@ pub(crate) struct Meters {
     pub(crate) checkpoint_bytes: AtomicU64,
     pub(crate) settled_tags: Counter,
     pub(crate) folded_keys: Counter,
+    pub(crate) filter_asked_entries: AtomicU64,
+    pub(crate) filter_dropped_keys: AtomicU64,
     pub(crate) reclaimed_segments: Counter,
     pub(crate) victim_live_percent: Histogram,
     /// When the metrics file was written last, by the device's clock in milliseconds.
@@ -112,6 +114,12 @@ pub struct Metrics {
     pub snapshots: u64,
     /// Superseded records that are retained for them.
     pub kept_versions: u64,
+    /// Records of `lsm` tables about which merges have asked compaction filters.
+    pub filter_asked_entries: u64,
+    /// Keys that were deleted because a filter has given them up.
+    pub filter_dropped_keys: u64,
+    /// Keys that a filter has given up and that are still to be deleted.
+    pub filter_waiting_keys: u64,
     /// Segments emptied by reclaim.
     pub reclaimed_segments: u64,
     /// Bytes of batches that reclaim wrote.

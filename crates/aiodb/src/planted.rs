@@ -146,6 +146,14 @@ pub enum Bug {
     InlineSurvivesOverwrite,
     /// A moved record leaves its inline value behind, and counts as empty.
     MovedValueLost,
+    /// A merge leaves out what a filter gives up, without a delete.
+    FilteredInPlace,
+    /// What a filter has given up is deleted whatever was written to its key since.
+    DropBeatsPut,
+    /// Filters are asked about records that the oldest snapshot does not see.
+    AskedAboveSnapshot,
+    /// A filter's verdict is taken for that on another record.
+    VerdictOfNeighbour,
     /// A backup leaves out a file that the manifest of its runs names.
     BackupForgetsRun,
     /// A backup does not hold the files of runs that it copies.
@@ -186,7 +194,7 @@ mod switch {
 
     impl Bug {
         /// Bugs that one thread is enough for: the simulator finds them.
-        pub const ALL: [Bug; 63] = [
+        pub const ALL: [Bug; 67] = [
             Bug::AckBeforeFlush,
             Bug::EarlierBatchesUnflushed,
             Bug::SegmentHeaderUnflushed,
@@ -244,6 +252,10 @@ mod switch {
             Bug::RunFilterForgetsKey,
             Bug::InlineSurvivesOverwrite,
             Bug::MovedValueLost,
+            Bug::FilteredInPlace,
+            Bug::DropBeatsPut,
+            Bug::AskedAboveSnapshot,
+            Bug::VerdictOfNeighbour,
             Bug::BackupForgetsRun,
             Bug::BackupLetsRunsGo,
             Bug::OldLookUpBelieved,

@@ -10,6 +10,7 @@ pub(crate) mod catalog;
 pub(crate) mod checkpoints;
 pub(crate) mod clock;
 pub(crate) mod commit;
+pub(crate) mod dropping;
 pub(crate) mod engine;
 pub(crate) mod epochs;
 pub(crate) mod host;

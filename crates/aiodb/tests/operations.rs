@@ -90,7 +90,7 @@ impl Run {
                 IndexKind::Lsm => [0, 1, 40, 300, MAX_INLINE_BYTES][self.rng.usize(..5)],
                 _ => 0,
             };
-            let options = TableOptions { kind: self.kind, compression, merge: Some("append".into()), inline_bytes };
+            let options = TableOptions { compression, merge: Some("append".into()), inline_bytes, ..self.kind.into() };
             db.create_table_with("t", options).expect("the table can be made")
         });
         self.now_ms();

@@ -74,6 +74,7 @@ const LAYERS: [(&str, &[&str]); 6] = [
             "flow/operation.rs",
             "flow/room.rs",
             "flow/tables.rs",
+            "flow/upkeep/drops.rs",
             "flow/upkeep/fold.rs",
             "flow/write.rs",
         ],

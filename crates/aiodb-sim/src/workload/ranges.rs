@@ -40,6 +40,9 @@ pub const FIRST_BESIDE: u64 = 100_000_000_000;
 /// From here on tables of kind `lsm` are ingested too. Lower seeds stay as they are, for the faults that they once found.
 pub const FIRST_INGESTED: u64 = 110_000_000_000;
 
+/// From here on some tables of kind `lsm` have a compaction filter. Lower seeds stay as they are, for the faults that they once found.
+pub const FIRST_FILTERED: u64 = 120_000_000_000;
+
 /// From here on seeds have an ordered index that finds no room on a full disk, and half of them fill the disk and empty the
 /// store again. Lower seeds stay as they are, for the faults that they once found.
 pub const FIRST_BOUNDED: u64 = 40_000_000_000_000;

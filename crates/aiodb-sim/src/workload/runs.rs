@@ -4,8 +4,11 @@ use aiodb::io::Phase;
 use aiodb::{IndexKind, MAX_INLINE_BYTES, Step};
 use fastrand::Rng;
 
+use super::filters::with_filters;
 use super::ingests::with_ingests;
-use super::ranges::{FIRST_AHEAD, FIRST_BESIDE, FIRST_BOUNDED, FIRST_INGESTED, FIRST_INLINE, FIRST_SORTED};
+use super::ranges::{
+    FIRST_AHEAD, FIRST_BESIDE, FIRST_BOUNDED, FIRST_FILTERED, FIRST_INGESTED, FIRST_INLINE, FIRST_SORTED,
+};
 use crate::script::{Action, Script};
 
 /// Bounds of the values that indexes have, as many as their likelihoods want.
@@ -78,5 +81,8 @@ pub(super) fn with_runs(mut script: Script, in_some: bool) -> Script {
         }
     }
     script.actions = actions;
-    if (FIRST_INGESTED..FIRST_BOUNDED).contains(&script.seed) { with_ingests(script) } else { script }
+    if (FIRST_INGESTED..FIRST_BOUNDED).contains(&script.seed) {
+        script = with_ingests(script);
+    }
+    if (FIRST_FILTERED..FIRST_BOUNDED).contains(&script.seed) { with_filters(script) } else { script }
 }

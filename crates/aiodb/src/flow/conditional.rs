@@ -16,6 +16,7 @@ use smallvec::SmallVec;
 
 use crate::flow::room::MOST_ROUNDS as MOST_ROUNDS_FOR_ROOM;
 use crate::flow::write::{Appended, claim_of, last_sequence};
+use crate::format::record::Kind;
 use crate::index::snapshots::View;
 use crate::io::Device;
 use crate::log::stripes::{RANGES, Stripes};
@@ -57,6 +58,8 @@ pub(crate) enum Wanted {
     Absent,
     Present,
     Equals(Vec<u8>),
+    /// Of an ordered table: its newest record is the put of this sequence, or a later copy of it.
+    Put(u64),
 }
 
 /// How a conditional write ended that was not refused.
@@ -134,11 +137,16 @@ impl<D: Device> WritePath<D> {
     }
 
     fn check_requirement(&self, number: usize, requirement: &Requirement, generation: &Arc<Generation>) -> Result<()> {
-        let found = self.get(generation, &requirement.key, &View::LATEST)?;
+        let get = || self.get(generation, &requirement.key, &View::LATEST);
         let holds = match &requirement.wanted {
-            Wanted::Absent => found.is_none(),
-            Wanted::Present => found.is_some(),
-            Wanted::Equals(value) => found.as_ref() == Some(value),
+            Wanted::Absent => get()?.is_none(),
+            Wanted::Present => get()?.is_some(),
+            Wanted::Equals(value) => get()?.as_ref() == Some(value),
+            Wanted::Put(sequence) => {
+                let _guard = self.epochs.pin();
+                let chain = self.chain(generation, &requirement.key, &View::LATEST)?;
+                chain.newest().is_some_and(|newest| (newest.kind, newest.sequence) == (Kind::Put, *sequence))
+            }
         };
         let failed = || Error::ConditionFailed { condition: number, table: requirement.slot.name.clone() };
         holds.then_some(()).ok_or_else(failed)

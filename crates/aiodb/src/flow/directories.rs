@@ -171,6 +171,7 @@ fn empty_manifest() -> Manifest {
         taken_out: 0,
         time_ms: 0,
         has_values: false,
+        has_filters: false,
         tables: Vec::new(),
         segments: Vec::new(),
     }

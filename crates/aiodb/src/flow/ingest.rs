@@ -103,7 +103,8 @@ impl<D: Device> WritePath<D> {
         let id = self.catalog.reserve(name);
         let staged = if planted::is_on(Bug::IngestUnprotected) { u64::MAX } else { self.stage() };
         let generation = Arc::new(Generation::new(id, settings, self.segments.segment_bytes));
-        let runs = self.runs_of(&generation).begin_ingest(id, self.commit.next_sequence());
+        let filter = self.filter_of(&generation.settings);
+        let runs = self.runs_of(&generation).begin_ingest(id, self.commit.next_sequence(), filter);
         let name = name.to_string();
         Ok(Ingesting { generation, name, staged: Some(staged), runs: Some(runs), piece: Piece::default(), records: 0 })
     }

@@ -24,6 +24,7 @@ use crate::store::catalog::{Catalog, Generation};
 use crate::store::checkpoints::Checkpointing;
 use crate::store::clock::StoreClock;
 use crate::store::commit::Commit;
+use crate::store::dropping::Dropping;
 use crate::store::engine::Engine;
 use crate::store::epochs::Epochs;
 use crate::store::host::Host;
@@ -97,6 +98,7 @@ impl<D: Device> Engine<D> {
         }
         catalog.raise_next_id(manifest.next_table);
         catalog.has_values.fetch_or(manifest.has_values, Ordering::SeqCst);
+        catalog.has_filters.fetch_or(manifest.has_filters, Ordering::SeqCst);
         let buffer_bytes = crate::log::commit::buffer_bytes(identity.segment_bytes);
         let buffers = crate::log::commit::private_buffers(buffer_bytes);
         let commit = Commit::new(buffers, manifest.position, manifest.next_sequence, manifest.next_life);
@@ -139,6 +141,7 @@ impl<D: Device> Engine<D> {
             reclaiming: Mutex::default(),
             purging: Purging::default(),
             suspicion: Suspicion::default(),
+            dropping: Dropping::default(),
         };
         let writes = WritePath { upkeep, room_lock: Mutex::default() };
         Ok(Engine { writes, recovered: OnceLock::new() })

@@ -120,7 +120,7 @@ impl<D: Device> Engine<D> {
         let files = self.device.open_files();
         let recovered = self.recovered.get().copied().unwrap_or_default();
         Stats {
-            format_version: version_of(self.catalog.has_values.load(Ordering::SeqCst)),
+            format_version: version_of(self.catalog.has_values.load(Ordering::SeqCst), self.catalog.has_filters()),
             store_id: self.segments.store.iter().map(|byte| format!("{byte:02x}")).collect(),
             durability: self.options.durability,
             backend: self.report.backend,

@@ -11,7 +11,7 @@ use crate::planted::{self, Bug};
 use crate::store::catalog::TableSlot;
 use crate::store::commit::Operation;
 use crate::store::write_path::WritePath;
-use crate::sync::atomic::Ordering;
+use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::{Compression, Durability, Error, IndexKind, MAX_INLINE_BYTES, Result, TableOptions};
 
 impl<D: Device> WritePath<D> {
@@ -43,15 +43,19 @@ impl<D: Device> WritePath<D> {
     /// Makes ready the index of a table that is to be made.
     pub(crate) fn prepare_index(&self, settings: &Settings) -> Result<()> {
         self.open_index_of(settings.kind)?;
-        if settings.inline_bytes > 0 { self.declare_values() } else { Ok(()) }
+        if settings.inline_bytes > 0 {
+            self.declare(&self.catalog.has_values)?;
+        }
+        if settings.compaction_filter.is_some() { self.declare(&self.catalog.has_filters) } else { Ok(()) }
     }
 
-    /// Makes a manifest that says that an index may have values, if there is none, before anything in the log depends on it.
-    fn declare_values(&self) -> Result<()> {
-        if self.catalog.has_values.swap(true, Ordering::SeqCst) {
+    /// Makes a manifest that says that there may be something of which earlier programs know nothing, if there is none, before
+    /// anything in the log depends on it.
+    fn declare(&self, feature: &AtomicBool) -> Result<()> {
+        if feature.swap(true, Ordering::SeqCst) {
             return Ok(());
         }
-        self.checkpoint().inspect_err(|_| self.catalog.has_values.store(false, Ordering::SeqCst))
+        self.checkpoint().inspect_err(|_| feature.store(false, Ordering::SeqCst))
     }
 
     pub(crate) fn truncate_table(&self, name: &str) -> Result<()> {
@@ -135,6 +139,13 @@ pub(crate) fn check_settings(settings: &Settings) -> Result<()> {
     if let Some(name) = settings.merge.as_ref().filter(|name| !is_name(name)) {
         let allowed = "a merge operator's name has 1 to 255 bytes without control characters";
         return Err(Error::Option { option: "merge", value: name.clone(), allowed });
+    }
+    if let Some(name) = &settings.compaction_filter
+        && !(is_name(name) && settings.kind == IndexKind::Lsm)
+    {
+        let allowed =
+            "a compaction filter's name, of 1 to 255 bytes without control characters, in tables of kind `lsm`";
+        return Err(Error::Option { option: "compaction_filter", value: name.clone(), allowed });
     }
     let most = if settings.kind == IndexKind::Lsm { MAX_INLINE_BYTES } else { 0 };
     if settings.inline_bytes > most {

@@ -4,6 +4,7 @@
 pub(crate) mod background;
 pub(crate) mod checkpoint;
 pub(crate) mod commits;
+mod drops;
 pub(crate) mod fold;
 pub(crate) mod merges;
 pub(crate) mod purge;

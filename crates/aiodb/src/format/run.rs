@@ -9,6 +9,7 @@ pub(crate) mod fences;
 pub(crate) mod filter;
 pub(crate) mod footer;
 pub(crate) mod manifest;
+pub(crate) mod marks;
 #[cfg(test)]
 mod tests;
 

@@ -4,8 +4,11 @@ use crate::checksum::{crc32c, crc32c_append};
 use crate::io::{SECTOR_BYTES, UNIT_BYTES};
 use crate::planted::{self, Bug};
 
-/// The highest version that this program reads. It writes this one where an index has values, else the first.
-pub const FORMAT_VERSION: u32 = 2;
+/// The highest version that this program reads. It writes this one where tables have compaction filters.
+pub const FORMAT_VERSION: u32 = 3;
+
+/// The version that it writes where an index has values.
+const VERSION_WITH_VALUES: u32 = 2;
 
 /// The version of files that know of no values in an index.
 pub(crate) const FIRST_VERSION: u32 = 1;
@@ -16,9 +19,19 @@ pub(crate) fn check_version(bytes: &[u8], known: u32) -> Result<(), Damage> {
     if found > known { Err(Damage::Newer { found, known }) } else { Ok(()) }
 }
 
-/// The version of a file in which an index has values, or not.
-pub(crate) fn version_of(has_values: bool) -> u32 {
-    if has_values { FORMAT_VERSION } else { FIRST_VERSION }
+/// The version of a file in which an index has values or not, and of which filters are asked or not.
+pub(crate) fn version_of(has_values: bool, has_filters: bool) -> u32 {
+    match (has_values, has_filters) {
+        (_, true) => FORMAT_VERSION,
+        (true, false) => VERSION_WITH_VALUES,
+        (false, false) => FIRST_VERSION,
+    }
+}
+
+/// Whether an index has values in a file, and whether filters are asked of it, by its version. The last version may have both.
+pub(crate) fn features_of(bytes: &[u8]) -> (bool, bool) {
+    let version = u32_at(bytes, 8);
+    (version > FIRST_VERSION, version > VERSION_WITH_VALUES)
 }
 
 /// Bytes of a segment header, of a pending header and of the identity that are used; the rest of the unit is zero.

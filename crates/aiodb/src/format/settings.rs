@@ -8,6 +8,9 @@ pub(crate) const FIRST_TABLE_ID: u32 = 16;
 /// The byte by which the format names [`IndexKind::Lsm`] where the index has values.
 const LSM_WITH_VALUES: u8 = 4;
 
+/// The byte by which the format names [`IndexKind::Lsm`] where the table has a compaction filter, and perhaps values in the index.
+const LSM_WITH_FILTER: u8 = 5;
+
 /// Set beside the kind of a table whose records come before the record that makes it.
 const INGESTED: u8 = 128;
 
@@ -23,26 +26,36 @@ pub(crate) struct Settings {
     pub(crate) merge: Option<String>,
     /// Values of up to so many bytes lie in the index too; 0 for none.
     pub(crate) inline_bytes: usize,
+    /// The name of its compaction filter.
+    pub(crate) compaction_filter: Option<String>,
 }
 
 impl Settings {
     pub(crate) fn new(options: &TableOptions) -> Settings {
-        let TableOptions { kind, compression, merge, inline_bytes } = options.clone();
-        Settings { kind, compression, merge, inline_bytes }
+        let TableOptions { kind, compression, merge, inline_bytes, compaction_filter } = options.clone();
+        Settings { kind, compression, merge, inline_bytes, compaction_filter }
     }
 
     pub(crate) fn options(&self) -> TableOptions {
-        let Settings { kind, compression, merge, inline_bytes } = self.clone();
-        TableOptions { kind, compression, merge, inline_bytes }
+        let Settings { kind, compression, merge, inline_bytes, compaction_filter } = self.clone();
+        TableOptions { kind, compression, merge, inline_bytes, compaction_filter }
     }
 
     /// Its part of a manifest.
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let has_values = self.inline_bytes > 0;
-        let mut out = vec![if has_values { LSM_WITH_VALUES } else { kind_byte(self.kind) }];
+        let kind = match (&self.compaction_filter, self.inline_bytes) {
+            (Some(_), _) => LSM_WITH_FILTER,
+            (None, 0) => kind_byte(self.kind),
+            (None, _) => LSM_WITH_VALUES,
+        };
+        let mut out = vec![kind];
         out.extend_from_slice(&self.compression.to_bytes());
-        if has_values {
+        if kind == LSM_WITH_FILTER || kind == LSM_WITH_VALUES {
             out.extend_from_slice(&(self.inline_bytes as u32).to_le_bytes());
+        }
+        if let Some(filter) = &self.compaction_filter {
+            out.push(u8::try_from(filter.len()).expect("the name of a filter has its limit"));
+            out.extend_from_slice(filter.as_bytes());
         }
         out.extend_from_slice(self.merge.as_deref().unwrap_or_default().as_bytes());
         out
@@ -66,13 +79,20 @@ impl Settings {
 
     pub(crate) fn decode(bytes: &[u8]) -> Option<Settings> {
         let ([kind, method, level], rest) = bytes.split_first_chunk()?;
-        let (kind, inline_bytes, merge) = match *kind {
-            LSM_WITH_VALUES => {
-                let (inline_bytes, merge) = rest.split_first_chunk()?;
-                let inline_bytes = u32::from_le_bytes(*inline_bytes) as usize;
-                (IndexKind::Lsm, Some(inline_bytes).filter(|bytes| (1..=MAX_INLINE_BYTES).contains(bytes))?, merge)
+        let take_inline_bytes = |rest: &'_ [u8], least: usize| {
+            let inline_bytes = u32::from_le_bytes(*rest.first_chunk()?) as usize;
+            Some(inline_bytes).filter(|bytes| (least..=MAX_INLINE_BYTES).contains(bytes))
+        };
+        let (kind, inline_bytes, filter, merge) = match *kind {
+            LSM_WITH_VALUES => (IndexKind::Lsm, take_inline_bytes(rest, 1)?, None, &rest[4..]),
+            LSM_WITH_FILTER => {
+                let inline_bytes = take_inline_bytes(rest, 0)?;
+                let (length, rest) = rest[4..].split_first()?;
+                let (filter, merge) =
+                    rest.split_at_checked(usize::from(*length)).filter(|(name, _)| !name.is_empty())?;
+                (IndexKind::Lsm, inline_bytes, Some(String::from_utf8(filter.to_vec()).ok()?), merge)
             }
-            kind => (kind_from_byte(kind)?, 0, rest),
+            kind => (kind_from_byte(kind)?, 0, None, rest),
         };
         let merge = String::from_utf8(merge.to_vec()).ok()?;
         Some(Settings {
@@ -80,6 +100,7 @@ impl Settings {
             compression: Compression::from_bytes([*method, *level])?,
             merge: (!merge.is_empty()).then_some(merge),
             inline_bytes,
+            compaction_filter: filter,
         })
     }
 }
@@ -89,7 +110,7 @@ pub(crate) fn check_name(name: &str) -> Result<()> {
     if !is_name(name) { Err(Error::TableName { name: name.to_string() }) } else { Ok(()) }
 }
 
-/// Whether a table, or a merge operator, can have this name.
+/// Whether a table, a merge operator or a compaction filter can have this name.
 pub(crate) fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= MAX_NAME_BYTES && !name.chars().any(char::is_control)
 }

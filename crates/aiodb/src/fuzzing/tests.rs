@@ -131,7 +131,13 @@ fn manifest() -> Manifest {
     let live_chunks = vec![(16, 4096)];
     let expiring = vec![(1_800_000_000_000, 512)];
     let merge = Some("append".into());
-    let settings = Settings { kind: IndexKind::Hash, compression: Compression::Lz4, merge, inline_bytes: 0 };
+    let settings = Settings {
+        kind: IndexKind::Hash,
+        compression: Compression::Lz4,
+        merge,
+        inline_bytes: 0,
+        compaction_filter: None,
+    };
     Manifest {
         checkpoint: 5,
         closed: true,
@@ -142,6 +148,7 @@ fn manifest() -> Manifest {
         taken_out: 7,
         time_ms: 1_700_000_000_000,
         has_values: false,
+        has_filters: false,
         tables: vec![ManifestTable { id: 16, name, settings, checkpoint: 5 }],
         segments: vec![ManifestSegment {
             number: 3,
@@ -179,6 +186,8 @@ fn run_parts() -> Vec<(u8, Vec<u8>)> {
         filter_checksum: 0,
         fence_bytes: 0,
         fence_checksum: 0,
+        mark_bytes: 0,
+        mark_checksum: 0,
         blocks_checksum: 0,
         keys: 1,
         entries: 2,

@@ -7,11 +7,13 @@
 //! An entry may stay in a run long after the segment that it leads to was emptied and used again: no look-up comes to it, since
 //! what superseded it is in a newer run. A merge tells it by the life of that segment, and leaves it out.
 
+mod asking;
 mod copy;
 pub(crate) mod counts;
 mod cursor;
 mod edits;
 mod file;
+pub(crate) mod filtering;
 mod flush;
 pub(crate) mod ingest;
 pub(crate) mod lookup;
@@ -33,6 +35,7 @@ pub(crate) use self::copy::CapturedRuns;
 use self::edits::Editing;
 pub(crate) use self::file::{CapturedFile, path_of};
 use self::file::{Removals, hash_of};
+use self::filtering::{BegunPasses, Filtering};
 use self::lookup::RunLookup;
 pub(crate) use self::policy::Compaction;
 use self::set::RunSet;
@@ -62,6 +65,8 @@ pub(crate) struct RunContext<'a> {
     pub(crate) ranges: &'a Ranges,
     /// The life that a segment is in; 0 for one that is free or not there. A life that begins later is above all of them.
     pub(crate) life_of: &'a dyn Fn(u32) -> u64,
+    /// `None` where no table has a compaction filter.
+    pub(crate) filtering: Option<&'a Filtering<'a>>,
 }
 
 /// All runs of a store.
@@ -79,6 +84,8 @@ pub(crate) struct Runs<D: Device> {
     policy: MergePolicy,
     /// Held for a step: merges, range tombstones and purges take turns. A flush does not wait for them.
     steps: InOrder<{ Rank::RunSteps as u8 }>,
+    /// Held to take out what filters know of a merge, and to put it back.
+    passes: Mutex<BegunPasses, { Rank::RunPasses as u8 }>,
     /// Held for a flush.
     flushes: InOrder<{ Rank::RunFlush as u8 }>,
     /// How many runs the set has. Relaxed: every put asks, and may learn of a new one late.

@@ -130,6 +130,13 @@ impl Metrics {
             gauge("unsettled_tags", "Tags waiting to be settled, and keys to be folded.", self.unsettled_tags),
             counter("settled_tags_total", "Tags of hash tables settled.", self.settled_tags),
             counter("folded_keys_total", "Times that a key's operands were folded.", self.folded_keys),
+            counter(
+                "filter_asked_entries_total",
+                "Records about which merges have asked compaction filters.",
+                self.filter_asked_entries,
+            ),
+            counter("filter_dropped_keys_total", "Keys deleted for compaction filters.", self.filter_dropped_keys),
+            gauge("filter_waiting_keys", "Keys that filters have given up, to be deleted.", self.filter_waiting_keys),
             gauge("waiting_range_deletes", "Range deletes to be carried out.", self.waiting_range_deletes),
             gauge(
                 "oldest_pin_milliseconds",

@@ -131,13 +131,22 @@ pub(crate) struct Catalog {
     /// See [`crate::format::manifest::Manifest::has_values`]. Once it is set it stays so. SeqCst, which is more than it needs: it is set
     /// under `changing`, before the checkpoint that tells of it.
     pub(crate) has_values: AtomicBool,
+    /// The same of [`crate::format::manifest::Manifest::has_filters`].
+    pub(crate) has_filters: AtomicBool,
 }
 
 impl Catalog {
     pub(crate) fn new(store: [u8; 16], segment_bytes: u64) -> Catalog {
         let tables = Tables { next_id: FIRST_TABLE_ID, ..Tables::default() };
-        let (changing, has_values) = (Mutex::default(), AtomicBool::new(false));
-        Catalog { store, segment_bytes, tables: RwLock::new(tables), changing, changes: Epochs::default(), has_values }
+        Catalog {
+            store,
+            segment_bytes,
+            tables: RwLock::new(tables),
+            changing: Mutex::default(),
+            changes: Epochs::default(),
+            has_values: AtomicBool::new(false),
+            has_filters: AtomicBool::new(false),
+        }
     }
 
     pub(crate) fn find(&self, name: &str) -> Result<Arc<TableSlot>> {
@@ -147,6 +156,16 @@ impl Catalog {
     /// The generation of records with this id, unless it was dropped or truncated.
     pub(crate) fn generation(&self, id: u32) -> Option<Arc<Generation>> {
         self.read().by_id.get(&id).cloned()
+    }
+
+    /// The table that has a generation, unless that is gone.
+    pub(crate) fn slot_of(&self, id: u32) -> Option<Arc<TableSlot>> {
+        self.read().by_name.values().find(|slot| Self::id(slot) == Some(id)).cloned()
+    }
+
+    /// Whether there may be tables with compaction filters.
+    pub(crate) fn has_filters(&self) -> bool {
+        self.has_filters.load(Ordering::SeqCst)
     }
 
     pub(crate) fn slots(&self) -> Vec<Arc<TableSlot>> {
@@ -202,6 +221,9 @@ impl Catalog {
         tables.next_id = tables.next_id.max(id + 1);
         if settings.inline_bytes > 0 {
             self.has_values.store(true, Ordering::SeqCst);
+        }
+        if settings.compaction_filter.is_some() {
+            self.has_filters.store(true, Ordering::SeqCst);
         }
         let generation = Arc::new(Generation::new(id, settings.clone(), self.segment_bytes));
         tables.by_id.insert(id, Arc::clone(&generation));

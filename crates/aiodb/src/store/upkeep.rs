@@ -5,6 +5,7 @@ use std::ops::Deref;
 use crate::io::Device;
 use crate::store::append_path::AppendPath;
 use crate::store::checkpoints::Checkpointing;
+use crate::store::dropping::Dropping;
 use crate::store::purging::Purging;
 use crate::store::reclaiming::Reclaiming;
 use crate::store::suspicion::Suspicion;
@@ -17,6 +18,8 @@ pub(crate) struct Upkeep<D: Device> {
     /// Dropped and truncated tables. A step of a purge may commit the memtable.
     pub(crate) purging: Purging,
     pub(crate) suspicion: Suspicion,
+    /// What compaction filters have given up.
+    pub(crate) dropping: Dropping,
     pub(crate) appends: AppendPath<D>,
 }
 

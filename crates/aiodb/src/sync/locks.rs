@@ -57,6 +57,8 @@ ranks! {
     Counts,
     /// The turn of a step of merging runs: `Runs::steps`.
     RunSteps,
+    /// What filters know of merges that were begun: `Runs::passes`.
+    RunPasses,
     /// A memtable is being written as a run: `Runs::flushes`.
     RunFlush,
     /// The set of runs is being changed: `Runs::editing`.
@@ -97,6 +99,8 @@ ranks! {
     Expiring,
     /// A shard of the cache.
     CacheShard,
+    /// Keys that compaction filters have given up: `Dropping::queue`.
+    Dropping,
     /// Tags to be settled and keys to be folded: `Settling::queue`.
     Queue,
     /// Keys that the next writer folds: `Urgent::keys`.

@@ -47,7 +47,7 @@ pub enum Step {
     Settle,
     /// Take keys of deleted ranges out of the ordered index.
     DeleteRanges,
-    /// Merge sorted runs of `lsm` tables.
+    /// Merge sorted runs of `lsm` tables, and delete what their compaction filters give up.
     Merge,
     /// Move live records out of the emptiest segment.
     Reclaim,
@@ -224,7 +224,10 @@ impl<D: Device> Engine<D> {
                 Ok(())
             }
             Step::DeleteRanges => self.delete_ranges().map(drop),
-            Step::Merge => self.merge_some().map(drop),
+            Step::Merge => {
+                self.merge_some()?;
+                self.filter_some().map(drop)
+            }
             Step::Reclaim => self.reclaim_some().map(drop),
             Step::Prepare => {
                 self.release_retired()?;
@@ -278,6 +281,7 @@ impl<D: Device> Engine<D> {
         let settled = self.settle_some(SETTLED_PER_STEP);
         let deleted = some(self.delete_ranges())?;
         let merged = some(self.merge_some())?;
+        let filtered = some(self.filter_some())?;
         some(self.step(Step::Prepare).map(|()| false))?;
         let mut reclaimed = some(self.reclaim_some())?;
         let full = self.segments.is_refused();
@@ -288,7 +292,7 @@ impl<D: Device> Engine<D> {
         let merged = merged || full && some(self.compact_some(MERGED_LAST_SHARE))?;
         let is_turn = !merged || self.suspicion.is_urgent();
         let merged = is_turn && some(self.merge_for_garbage())? || merged;
-        let rests = !(reclaimed || settled || deleted || merged) && self.has_rested();
+        let rests = !(reclaimed || settled || deleted || merged || filtered) && self.has_rested();
         let merged = merged || rests && some(self.merge_at_rest())?;
         let (retired, lag_bytes) = self.checkpoint_state();
         let short = full && retired > 0;
@@ -303,7 +307,7 @@ impl<D: Device> Engine<D> {
         if let Some(refusal) = refusal {
             self.note_trouble(&refusal);
         }
-        Ok(reclaimed || settled || deleted || merged || purges)
+        Ok(reclaimed || settled || deleted || merged || filtered || purges)
     }
 
     /// Whether nothing was written since this was asked last.

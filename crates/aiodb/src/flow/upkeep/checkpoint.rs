@@ -249,6 +249,7 @@ impl<D: Device> Upkeep<D> {
             taken_out: self.lmdb_taken_out(),
             time_ms: self.certain_ms(),
             has_values: self.catalog.has_values.load(Ordering::SeqCst),
+            has_filters: self.catalog.has_filters(),
             tables,
             segments,
         }

@@ -3,15 +3,20 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
+use crate::filter::TableFilter;
 use crate::flow::upkeep::reclaim::victim::TOLERATED_SEGMENTS;
+use crate::format::settings::Settings;
 use crate::index::accounting::{Accounting, ChunkBytes};
 use crate::index::chain::Entry;
 use crate::index::ordered::OrderedIndex;
+use crate::index::runs::filtering::Filtering;
 use crate::index::runs::{Compaction, RunContext};
 use crate::io::{Device, InPhase, Phase};
 use crate::log::State;
+use crate::store::dropping::Dropped;
 use crate::store::suspicion::Look;
 use crate::store::upkeep::Upkeep;
+use crate::sync::atomic::Ordering;
 use crate::{IndexKind, Result};
 
 /// The oldest run takes part in merges for the sake of garbage if the others together have at least one in so many of its bytes, or if
@@ -43,7 +48,42 @@ impl<D: Device> Upkeep<D> {
         let named = |table, chunks: ChunkBytes| self.count_named(table, chunks);
         let accounting = Accounting { died: &died, named: &named, ..*accounting };
         let (snapshots, ranges) = (&*self.snapshots, &*ordered.ranges);
-        work(&RunContext { accounting: &accounting, snapshots, ranges, life_of: &life_of })
+        self.with_filtering(|filtering| {
+            work(&RunContext { accounting: &accounting, snapshots, ranges, life_of: &life_of, filtering })
+        })
+    }
+
+    /// Does work that may ask compaction filters, if there are tables with some.
+    fn with_filtering<T>(&self, work: impl FnOnce(Option<&Filtering<'_>>) -> T) -> T {
+        if !self.catalog.has_filters() {
+            return work(None);
+        }
+        let asked = |entries| _ = self.meters.filter_asked_entries.fetch_add(entries as u64, Ordering::Relaxed);
+        let dropped = |table, key: &[u8], sequence| self.dropping.push(Dropped { table, key: key.into(), sequence });
+        work(Some(&Filtering {
+            filter_of: &|table| {
+                self.catalog.generation(table).map_or(TableFilter::None, |of| self.filter_of(&of.settings))
+            },
+            now_ms: self.certain_ms(),
+            has_room: &|| self.dropping.has_room(),
+            dropped: &dropped,
+            asked: &asked,
+            failed: &|error| self.note_trouble(error),
+        }))
+    }
+
+    /// The compaction filter of a table with these settings.
+    pub(crate) fn filter_of(&self, settings: &Settings) -> TableFilter {
+        let find = |name: &String| self.options.compaction_filters.find(name).unwrap_or(TableFilter::Unregistered);
+        settings.compaction_filter.as_ref().map_or(TableFilter::None, find)
+    }
+
+    /// Does a bounded part of asking filters about what may go by now. True if there may be more to do.
+    pub(crate) fn ask_filters(&self) -> Result<bool> {
+        let Some(ordered) = self.ordered.get(IndexKind::Lsm).filter(|_| self.dropping.is_short()) else {
+            return Ok(false);
+        };
+        self.merging(ordered, &|context| ordered.filter_some(context))
     }
 
     /// Counts what runs name more of a table's chunks, or less, than before.

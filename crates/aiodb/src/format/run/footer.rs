@@ -2,7 +2,7 @@
 
 use super::{MAX_INDEX_KEY_BYTES, RunSeed};
 use crate::format::segment::{
-    Damage, FIRST_VERSION, FORMAT_VERSION, check_version, put, u16_at, u32_at, u64_at, version_of,
+    Damage, FORMAT_VERSION, check_version, features_of, put, u16_at, u32_at, u64_at, version_of,
 };
 use crate::io::UNIT_BYTES;
 
@@ -17,11 +17,14 @@ pub(crate) struct Footer {
     pub(crate) number: u64,
     /// Units of the data blocks, with which the file begins.
     pub(crate) data_units: u32,
-    /// The filter begins after the blocks, the fences on the next unit after it, the footer on the next unit after these.
+    /// The filter begins after the blocks, the fences on the next unit after it, then the marks, and the footer, each on the next unit.
     pub(crate) filter_bytes: u32,
     pub(crate) filter_checksum: u32,
     pub(crate) fence_bytes: u32,
     pub(crate) fence_checksum: u32,
+    /// 0 where no compaction filter has anything to do with the entries: the version says so.
+    pub(crate) mark_bytes: u32,
+    pub(crate) mark_checksum: u32,
     /// Of the checksums of all data blocks, in their order: so files with the same footer are the same. 0 in files of earlier programs.
     pub(crate) blocks_checksum: u32,
     pub(crate) keys: u64,
@@ -44,6 +47,7 @@ pub(crate) struct Footer {
 pub(crate) struct Parts {
     pub(crate) filter: u64,
     pub(crate) fences: u64,
+    pub(crate) marks: u64,
     pub(crate) footer: u64,
     pub(crate) end: u64,
 }
@@ -54,14 +58,15 @@ impl Footer {
         let unit = UNIT_BYTES as u64;
         let filter = u64::from(self.data_units) * unit;
         let fences = (filter + u64::from(self.filter_bytes)).next_multiple_of(unit);
-        let footer = (fences + u64::from(self.fence_bytes)).next_multiple_of(unit);
-        Parts { filter, fences, footer, end: footer + unit }
+        let marks = (fences + u64::from(self.fence_bytes)).next_multiple_of(unit);
+        let footer = (marks + u64::from(self.mark_bytes)).next_multiple_of(unit);
+        Parts { filter, fences, marks, footer, end: footer + unit }
     }
 
     pub(crate) fn encode(&self, store: &[u8; 16]) -> Vec<u8> {
         let mut out = vec![0; UNIT_BYTES];
         put(&mut out, 0, RUN_MAGIC);
-        put(&mut out, 8, &version_of(self.has_values).to_le_bytes());
+        put(&mut out, 8, &version_of(self.has_values, self.mark_bytes > 0).to_le_bytes());
         put(&mut out, 16, store);
         for (at, number) in [
             (32, self.number),
@@ -81,6 +86,8 @@ impl Footer {
             (52, self.fence_bytes),
             (56, self.fence_checksum),
             (60, self.blocks_checksum),
+            (116, self.mark_bytes),
+            (120, self.mark_checksum),
         ] {
             put(&mut out, at, &number.to_le_bytes());
         }
@@ -112,6 +119,7 @@ impl Footer {
     fn decode_body(bytes: &[u8]) -> Option<Footer> {
         let (smallest, largest) = (usize::from(u16_at(bytes, 112)), usize::from(u16_at(bytes, 114)));
         let (smallest_key, rest) = bytes[KEYS_OFFSET..].split_at_checked(smallest)?;
+        let (has_values, has_marks) = features_of(bytes);
         let footer = Footer {
             number: u64_at(bytes, 32),
             data_units: u32_at(bytes, 40),
@@ -119,6 +127,8 @@ impl Footer {
             filter_checksum: u32_at(bytes, 48),
             fence_bytes: u32_at(bytes, 52),
             fence_checksum: u32_at(bytes, 56),
+            mark_bytes: u32_at(bytes, 116),
+            mark_checksum: u32_at(bytes, 120),
             blocks_checksum: u32_at(bytes, 60),
             keys: u64_at(bytes, 64),
             entries: u64_at(bytes, 72),
@@ -126,11 +136,12 @@ impl Footer {
             largest_sequence: u64_at(bytes, 88),
             next_life: u64_at(bytes, 96),
             carried_out: u64_at(bytes, 104),
-            has_values: u32_at(bytes, 8) > FIRST_VERSION,
+            has_values,
             smallest_key: smallest_key.into(),
             largest_key: rest.get(..largest)?.into(),
         };
-        let fits = footer.data_units > 0 && footer.smallest_key <= footer.largest_key;
+        let fits =
+            footer.data_units > 0 && has_marks == (footer.mark_bytes > 0) && footer.smallest_key <= footer.largest_key;
         (fits && smallest.max(largest) <= MAX_INDEX_KEY_BYTES).then_some(footer)
     }
 }

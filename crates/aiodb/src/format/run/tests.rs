@@ -174,6 +174,8 @@ fn footers_come_back() {
         filter_checksum: 1,
         fence_bytes: 4096,
         fence_checksum: 2,
+        mark_bytes: 0,
+        mark_checksum: 0,
         blocks_checksum: 3,
         keys: 4,
         entries: 5,
@@ -186,7 +188,10 @@ fn footers_come_back() {
         largest_key: vec![b'b'; 1000].into(),
     };
     let with_values = Footer { has_values: true, ..footer.clone() };
+    let with_marks = Footer { has_values: true, mark_bytes: 5000, mark_checksum: 4, ..footer.clone() };
     let (bytes, at) = (footer.encode(&STORE), footer.parts().footer);
+    assert_eq!(with_marks.parts().footer, at + 2 * 4096);
+    assert_eq!(Footer::decode(&with_marks.encode(&STORE), &STORE, 7, at + 2 * 4096), Ok(with_marks));
     assert_eq!(at, (3 + 2 + 1) * 4096);
     assert_eq!(Footer::decode(&with_values.encode(&STORE), &STORE, 7, at), Ok(with_values));
     assert_eq!(Footer::decode(&bytes, &STORE, 7, at), Ok(footer));

@@ -123,6 +123,14 @@ impl<D: Device> Committed<D> {
         }
     }
 
+    /// See [`Runs::filter_step`].
+    pub(super) fn filter_some(&self, context: &RunContext<'_>) -> Result<bool> {
+        match self {
+            Committed::Lmdb(_) => Ok(false),
+            Committed::Runs(runs) => runs.filter_step(context),
+        }
+    }
+
     /// Does a bounded part of the merges of a store in which nothing else is to be done. False if there was nothing to do.
     pub(super) fn merge_at_rest(&self, context: &RunContext<'_>) -> Result<bool> {
         match self {

@@ -56,6 +56,12 @@ impl<D: Device> OrderedIndex<D> {
         self.forget_ranges().map(|()| merged)
     }
 
+    /// See [`crate::index::runs::Runs::filter_step`].
+    pub(crate) fn filter_some(&self, context: &RunContext<'_>) -> Result<bool> {
+        let asked = self.committed.filter_some(context)?;
+        self.forget_ranges().map(|()| asked)
+    }
+
     /// Does a bounded part of the merges of a store in which nothing else is to be done. False if there was nothing to do.
     pub(crate) fn merge_at_rest(&self, context: &RunContext<'_>) -> Result<bool> {
         let merged = self.committed.merge_at_rest(context)?;

@@ -4,6 +4,7 @@ use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 use super::file::{RunFile, chain_of};
+use super::filtering::EntryMark;
 use super::lookup::place_of;
 use super::set::{Piece, RunSet};
 use crate::Result;
@@ -151,6 +152,12 @@ impl RunCursor {
     /// The piece that the key here is in.
     pub(super) fn piece<'a, D: Device>(&self, set: &'a RunSet<D>) -> Piece<'a, D> {
         set.runs[self.run].piece(self.piece)
+    }
+
+    /// What is noted of the block here for filters.
+    pub(super) fn mark<D: Device>(&self, set: &RunSet<D>) -> EntryMark {
+        let marks = self.piece(set).file.marks.as_ref();
+        marks.map_or(EntryMark::NEVER, |marks| EntryMark::carried(marks.blocks[self.number], marks.due_ms))
     }
 
     /// Bytes of the blocks that it has looked at.

@@ -108,6 +108,7 @@ impl<D: Device> Runs<D> {
             editing: Mutex::new(editing),
             policy: MergePolicy::default(),
             steps: InOrder::default(),
+            passes: Mutex::default(),
             flushes: InOrder::default(),
         })
     }

@@ -13,6 +13,7 @@ use crate::format::run::fences::Fences;
 use crate::format::run::filter::Filter;
 use crate::format::run::footer::Footer;
 use crate::format::run::manifest::RunFileName;
+use crate::format::run::marks::{Marks, NEVER};
 use crate::format::segment::Damage;
 use crate::index::chain::VersionChain;
 use crate::io::buffer::AlignedBuffer;
@@ -37,10 +38,24 @@ pub(super) struct RunFile<D: Device> {
     pub(super) footer: Footer,
     pub(super) fences: Fences,
     filter: Filter,
+    /// `None` where no compaction filter has anything to do with the entries.
+    pub(super) marks: Option<Marks>,
+    /// The earliest time at which a filter is to be asked, which it has not been in this process.
+    next_due_ms: u64,
     /// Set once no set of runs has the file.
     dropped: OnceLock<Arc<Removals>>,
     /// Whether a block could not be read, or was damaged. Relaxed: who learns of it late meets the block too.
     is_unreadable: AtomicBool,
+}
+
+/// What is in memory of an open file.
+pub(super) struct FileParts {
+    pub(super) footer: Footer,
+    pub(super) fences: Fences,
+    pub(super) filter: Filter,
+    pub(super) marks: Option<Marks>,
+    /// See [`RunFile::next_due_ms`].
+    pub(super) next_due_ms: u64,
 }
 
 /// What a backup copies of a file, which never changes.
@@ -138,8 +153,16 @@ impl<D: Device> RunFile<D> {
         let fences = Fences::decode(part(parts.fences, footer.fence_bytes, footer.fence_checksum)?)
             .filter(|fences| fences.units() == footer.data_units)
             .ok_or_else(|| malformed(parts.fences, "fences that do not fit"))?;
-        let (device, dropped, is_unreadable) = (device.clone(), OnceLock::new(), AtomicBool::new(false));
-        Ok(Arc::new(RunFile { device, path, file, seed, name, footer, fences, filter, dropped, is_unreadable }))
+        let marks = match footer.mark_bytes {
+            0 => None,
+            length => {
+                let marks = Marks::decode(part(parts.marks, length, footer.mark_checksum)?, fences.len());
+                Some(marks.ok_or_else(|| malformed(parts.marks, "marks that do not fit"))?)
+            }
+        };
+        let next_due_ms = marks.as_ref().map_or(NEVER, |marks| marks.due_ms);
+        let parts = FileParts { footer, fences, filter, marks, next_due_ms };
+        Ok(Arc::new(RunFile::new(device, (path, file), seed, name, parts)))
     }
 
     /// A file that has just been written.
@@ -147,14 +170,29 @@ impl<D: Device> RunFile<D> {
         device: &D,
         (path, file): (PathBuf, D::File),
         seed: RunSeed,
-        footer: Footer,
-        fences: Fences,
-        filter: Filter,
+        parts: FileParts,
     ) -> Arc<RunFile<D>> {
+        let footer = &parts.footer;
         let units = u32::try_from(footer.parts().end / UNIT_BYTES as u64).expect("a file of a run is bounded");
         let name = RunFileName { number: footer.number, units, data_units: footer.data_units };
+        Arc::new(RunFile::new(device, (path, file), seed, name, parts))
+    }
+
+    fn new(
+        device: &D,
+        (path, file): (PathBuf, D::File),
+        seed: RunSeed,
+        name: RunFileName,
+        parts: FileParts,
+    ) -> RunFile<D> {
+        let FileParts { footer, fences, filter, marks, next_due_ms } = parts;
         let (device, dropped, is_unreadable) = (device.clone(), OnceLock::new(), AtomicBool::new(false));
-        Arc::new(RunFile { device, path, file, seed, name, footer, fences, filter, dropped, is_unreadable })
+        RunFile { device, path, file, seed, name, footer, fences, filter, marks, next_due_ms, dropped, is_unreadable }
+    }
+
+    /// The earliest time at which a filter is to be asked about an entry, which it has not been in this process.
+    pub(super) fn next_due_ms(&self) -> u64 {
+        self.next_due_ms
     }
 
     /// Whether a key with this hash may be here.
@@ -239,7 +277,8 @@ impl<D: Device> RunFile<D> {
     /// Bytes in memory.
     pub(super) fn memory_bytes(&self) -> u64 {
         let keys = self.footer.smallest_key.len() + self.footer.largest_key.len();
-        (size_of::<Self>() + keys + self.fences.memory_bytes() + self.filter.bytes()) as u64
+        let marks = self.marks.as_ref().map_or(0, Marks::memory_bytes);
+        (size_of::<Self>() + keys + self.fences.memory_bytes() + self.filter.bytes() + marks) as u64
     }
 
     /// Has the file removed when the last reader leaves it.

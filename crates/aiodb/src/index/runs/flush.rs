@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::counts::Changes;
 use super::file::RunFile;
+use super::filtering::{EntryMark, Marker};
 use super::merge::{cut, due_ranges, retain};
 use super::set::RunSet;
 use super::writer::{Making, RunWriter};
@@ -30,6 +31,7 @@ struct Flush<'a, D: Device> {
     /// Whether there is no run yet.
     is_oldest: bool,
     changes: Changes<'a>,
+    marker: Option<Marker<'a>>,
     output: Option<RunWriter<D>>,
     made: Vec<Arc<RunFile<D>>>,
 }
@@ -93,7 +95,8 @@ impl<'a, D: Device> Flush<'a, D> {
             hash_seed: runs.hash_seed(),
         };
         let (changes, is_oldest, file_bytes) = (Changes::new(context), set.runs.is_empty(), runs.file_bytes());
-        Flush { runs, ranges, making, file_bytes, is_oldest, changes, output: None, made: Vec::new() }
+        let marker = context.filtering.map(Marker::new);
+        Flush { runs, ranges, making, file_bytes, is_oldest, changes, marker, output: None, made: Vec::new() }
     }
 
     fn write(&mut self, memtable: &ImmutableMemtable, reached: &dyn Fn(usize)) -> Result<()> {
@@ -135,7 +138,8 @@ impl<'a, D: Device> Flush<'a, D> {
         }
         let output = self.output.as_mut().expect("it was just made");
         let lives = chain.entries().iter().map(|entry| self.changes.added(key, entry));
-        output.add(key, chain, lives.max().unwrap_or(0))?;
+        let mark = self.marker.as_mut().map_or(EntryMark::NEVER, |marker| marker.mark(key, chain));
+        output.add(key, chain, lives.max().unwrap_or(0), mark)?;
         self.changes.key(key, chain, 1);
         self.changes.operands(key, chain);
         Ok(())

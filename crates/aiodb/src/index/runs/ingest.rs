@@ -8,9 +8,11 @@ use std::sync::Arc;
 
 use super::counts::{Changes, IngestCounts};
 use super::file::{Removals, RunFile};
+use super::filtering::mark_of;
 use super::policy::{Shape, place_of_new};
 use super::writer::{Making, RunWriter};
 use super::{RunContext, Runs};
+use crate::filter::TableFilter;
 use crate::format::place::footprint;
 use crate::format::record::Chunk;
 use crate::format::run::manifest::{ChunkCount, ManifestRun, RunFileName};
@@ -41,6 +43,7 @@ pub(crate) struct RunIngest<D: Device> {
     /// No entry has a lower sequence.
     base: u64,
     hash_seed: u64,
+    filter: TableFilter,
     removals: Arc<Removals>,
     output: Option<RunWriter<D>>,
     /// See [`Runs::file_bytes`].
@@ -95,7 +98,9 @@ impl<D: Device> RunIngest<D> {
         self.counts.keys += 1;
         let chain: VersionChain = [entry].into_iter().collect();
         let output = self.output.as_mut().expect("it was just made");
-        output.add(&key, &chain, life)?;
+        // A filter that panics is asked again by a merge, which says so.
+        let mark = mark_of(&self.filter, &key, &chain, &|_| ());
+        output.add(&key, &chain, life, mark)?;
         self.last_key = key;
         Ok(())
     }
@@ -153,11 +158,12 @@ fn shape_of(run: &ManifestRun) -> Shape {
 }
 
 impl<D: Device> Runs<D> {
-    /// Begins to make runs of the entries of a new table, none of which has a lower sequence than `base`.
-    pub(crate) fn begin_ingest(&self, table: u32, base: u64) -> RunIngest<D> {
+    /// Begins to make runs of the entries of a new table with this filter, none of which has a lower sequence than `base`.
+    pub(crate) fn begin_ingest(&self, table: u32, base: u64, filter: TableFilter) -> RunIngest<D> {
         RunIngest {
             base,
             hash_seed: self.hash_seed(),
+            filter,
             removals: Arc::clone(&self.removals),
             output: None,
             file_bytes: self.file_bytes(),

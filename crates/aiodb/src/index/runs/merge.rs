@@ -3,8 +3,10 @@
 use smallvec::SmallVec;
 
 use super::RunContext;
+use super::asking::{Asking, Taken};
 use super::counts::Changes;
 use super::cursor::RunCursor;
+use super::filtering::{EntryMark, Passes};
 use super::set::RunSet;
 use crate::Result;
 use crate::format::entry::RangeTombstone;
@@ -26,6 +28,8 @@ pub(super) struct Merge<'a, D: Device> {
     pub(super) carried_out: u64,
     pub(super) visited_keys: u64,
     pub(super) changes: Changes<'a>,
+    /// `None` where no table has a compaction filter.
+    pub(super) asking: Option<Asking<'a>>,
 }
 
 /// An entry of an input.
@@ -33,14 +37,6 @@ struct Occurrence {
     entry: Entry,
     /// The life of its segment. `None` if it does not count: it is a delete, or its segment has begun another life.
     life: Option<u64>,
-}
-
-/// What is left of a key.
-#[derive(Default)]
-pub(super) struct Taken {
-    pub(super) chain: VersionChain,
-    /// The latest life of the segments to which its entries lead.
-    pub(super) latest_life: u64,
 }
 
 /// The entries of a key in all inputs.
@@ -95,10 +91,14 @@ impl<'a, D: Device> Merge<'a, D> {
         set: &'a RunSet<D>,
         cursors: Vec<RunCursor>,
         is_oldest: bool,
+        passes: Passes,
         context: &'a RunContext<'a>,
     ) -> Merge<'a, D> {
         let carried_out = due_ranges(context, set.manifest.next_sequence);
-        Merge { set, cursors, is_oldest, gone: None, carried_out, visited_keys: 0, changes: Changes::new(context) }
+        let newest = || context.snapshots.oldest().0;
+        let asking = context.filtering.map(|filtering| Asking::new(filtering, passes, newest(), is_oldest));
+        let changes = Changes::new(context);
+        Merge { set, cursors, is_oldest, gone: None, carried_out, visited_keys: 0, changes, asking }
     }
 
     /// Leaves out a table.
@@ -120,11 +120,15 @@ impl<'a, D: Device> Merge<'a, D> {
     pub(super) fn take(&mut self, key: &[u8]) -> Result<Taken> {
         self.visited_keys += 1;
         let (mut occurrences, mut inputs) = (Occurrences::new(), SmallVec::<[VersionChain; 4]>::new());
+        let mut carried = EntryMark::NEVER;
         for cursor in &mut self.cursors {
             if cursor.key() != Some(key) {
                 continue;
             }
             let next_life = cursor.piece(self.set).file.footer.next_life;
+            if self.asking.is_some() {
+                carried = carried.least(cursor.mark(self.set));
+            }
             let chain = cursor.take();
             self.changes.key(key, &chain, -1);
             occurrences.extend(chain.entries().iter().map(|entry| {
@@ -142,7 +146,7 @@ impl<'a, D: Device> Merge<'a, D> {
             return Ok(Taken::default());
         }
         let chain = self.combine(key, &inputs, &occurrences);
-        let taken = self.keep(key, chain, occurrences);
+        let taken = Taken { carried, ..self.keep(key, chain, occurrences) };
         if !taken.chain.is_empty() {
             self.changes.key(key, &taken.chain, 1);
             self.changes.operands(key, &taken.chain);
@@ -186,7 +190,16 @@ impl<'a, D: Device> Merge<'a, D> {
         }
         kept.entries().iter().for_each(|entry| self.changes.written(key, entry));
         self.remove(key, &occurrences);
-        Taken { chain: kept, latest_life }
+        Taken { chain: kept, latest_life, carried: EntryMark::NEVER }
+    }
+
+    /// Leaves out what a filter has given up, as the planted bug has it.
+    pub(super) fn leave_out_dropped(&mut self, key: &[u8], chain: &VersionChain) {
+        self.changes.key(key, chain, -1);
+        for entry in chain.entries() {
+            let life = (self.changes.context.life_of)(entry.location.segment);
+            self.changes.removed(key, entry, life);
+        }
     }
 
     fn remove(&mut self, key: &[u8], occurrences: &Occurrences) {

@@ -4,9 +4,11 @@
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 
+use super::asking::{Asking, Decided, Taken};
 use super::counts::Changes;
 use super::cursor::RunCursor;
 use super::file::RunFile;
+use super::filtering::{EntryMark, Passes};
 use super::merge::{Merge, due_ranges};
 use super::policy::{Compaction, Job, choose, choose_all, choose_at_rest};
 use super::set::{Piece, Run, RunSet};
@@ -17,9 +19,13 @@ use crate::config::MergePolicy;
 use crate::format::run::manifest::{ManifestRun, RunFileName, RunManifest};
 use crate::index::range_tombstones::{MANY_RANGES, RangeTombstone, Urgency};
 use crate::io::Device;
+use crate::planted::{self, Bug};
 
 /// Times that a step may take in more bytes than it is to write: where entries meet, less is written than read.
 const READ_RATIO: u64 = 2;
+
+/// Why what filters know is never found locked for good.
+const NO_PANIC: &str = "no code panics while it holds what filters know";
 
 /// What a step has made of its inputs.
 struct Made<'a, D: Device> {
@@ -27,6 +33,8 @@ struct Made<'a, D: Device> {
     changes: Changes<'a>,
     /// The key with which the next step goes on; `None` at the end.
     next: Option<Box<[u8]>>,
+    /// What filters know of the merge.
+    passes: Option<Passes>,
 }
 
 impl<D: Device> Runs<D> {
@@ -67,8 +75,13 @@ impl<D: Device> Runs<D> {
         let cursors = cursors.collect::<Result<Vec<_>>>()?;
         let files = inputs.iter().flat_map(|run| &run.files);
         let base = files.map(|file| file.footer.smallest_sequence).min().unwrap_or(0);
-        let merge = Merge::new(&set, cursors, job.runs.end == set.runs.len(), context);
-        let mut made = self.write(merge, base, step_bytes)?;
+        let number = inputs.last().expect("a merge has runs").number;
+        let passes = self.take_passes(number, context);
+        let now_ms = passes.now_ms;
+        let merge = Merge::new(&set, cursors, job.runs.end == set.runs.len(), passes, context);
+        let written = self.write(merge, base, step_bytes);
+        // What comes before an error is merged again: a pass begins there anew.
+        let mut made = written.inspect_err(|_| self.put_passes(number, Passes::new(now_ms), context))?;
         let left = |run: &Run<D>| {
             let is_left =
                 |file: &&Arc<RunFile<D>>| made.next.as_ref().is_some_and(|next| file.footer.largest_key >= *next);
@@ -80,11 +93,46 @@ impl<D: Device> Runs<D> {
             made: made.file.as_ref().map(|file| file.name),
             next: made.next.clone(),
         };
-        self.edit(Vec::from_iter(made.file.take()), |manifest| {
+        let edited = self.edit(Vec::from_iter(made.file.take()), |manifest| {
             progress.apply(manifest);
             made.changes.apply(manifest);
-        })?;
+        });
+        edited.inspect_err(|_| self.put_passes(number, Passes::new(now_ms), context))?;
+        if let Some(passes) = made.passes.filter(|_| made.next.is_some()) {
+            self.put_passes(number, passes, context);
+        }
         made.changes.report_merged();
+        Ok(true)
+    }
+
+    /// What filters know of a merge: nothing but the time, if it begins.
+    fn take_passes(&self, merge: u64, context: &RunContext<'_>) -> Passes {
+        let now_ms = context.filtering.map_or(0, |filtering| filtering.now_ms);
+        let begun = context.filtering.and_then(|_| self.passes.lock().expect(NO_PANIC).remove(&merge));
+        begun.unwrap_or_else(|| Passes::new(now_ms))
+    }
+
+    /// Keeps what filters know of a merge for its next step.
+    fn put_passes(&self, merge: u64, passes: Passes, context: &RunContext<'_>) {
+        if context.filtering.is_some() {
+            self.passes.lock().expect(NO_PANIC).insert(merge, passes);
+        }
+    }
+
+    /// A bounded part of asking filters about what may go since a merge came by: writes a file again. False if there is nothing to ask.
+    pub(crate) fn filter_step(&self, context: &RunContext<'_>) -> Result<bool> {
+        let Some(filtering) = context.filtering.filter(|filtering| (filtering.has_room)()) else { return Ok(false) };
+        let _turn = self.steps.lock();
+        let set = self.set()?;
+        let oldest_snapshot = context.snapshots.oldest().0;
+        let is_due = |piece: Piece<'_, D>| {
+            let file = piece.file;
+            let is_visible = file.footer.largest_sequence <= oldest_snapshot;
+            file.next_due_ms() <= filtering.now_ms && is_visible && !file.is_unreadable()
+        };
+        let Some(place) = find(&set, |place| Ok(is_due(place.piece(&set))))? else { return Ok(false) };
+        self.step_bytes(u64::MAX)?;
+        self.rewrite(&set, place, None, context)?;
         Ok(true)
     }
 
@@ -143,21 +191,68 @@ impl<D: Device> Runs<D> {
         while let Some(key) = next.take_if(|_| {
             let is_first = merge.visited_keys == 0;
             let written = output.as_ref().map_or(0, RunWriter::bytes);
-            is_first || written < budget_bytes && merge.visited_bytes() < budget_bytes.saturating_mul(READ_RATIO)
+            let has_room = written < budget_bytes && merge.visited_bytes() < budget_bytes.saturating_mul(READ_RATIO);
+            let is_full = budget_bytes < u64::MAX && merge.asking.as_ref().is_some_and(Asking::is_full);
+            is_first || has_room && !is_full
         }) {
             let taken = merge.take(&key)?;
             if !taken.chain.is_empty() {
-                let output = match &mut output {
-                    Some(output) => output,
-                    none => none.insert(self.new_writer(making)?),
-                };
-                output.add(&key, &taken.chain, taken.latest_life)?;
+                self.put(&mut output, making, &mut merge, key, taken)?;
             }
             next = merge.next_key();
         }
+        self.put_decided(&mut output, making, &mut merge)?;
         let file = output.map(RunWriter::finish).transpose()?;
         file.iter().for_each(|file| merge.changes.finished(file.name.number));
-        Ok(Made { file, changes: merge.changes, next })
+        Ok(Made { file, changes: merge.changes, next, passes: merge.asking.map(Asking::into_passes) })
+    }
+
+    /// Writes what a merge has left of a key; where a filter is asked, it waits for the answer.
+    fn put(
+        &self,
+        output: &mut Option<RunWriter<D>>,
+        making: Making,
+        merge: &mut Merge<'_, D>,
+        key: Box<[u8]>,
+        taken: Taken,
+    ) -> Result<()> {
+        if merge.asking.as_ref().is_some_and(|asking| asking.is_due_before(&key)) {
+            self.put_decided(output, making, merge)?;
+        }
+        match &mut merge.asking {
+            None => self.add(output, making, &key, &taken, EntryMark::NEVER),
+            Some(asking) => {
+                asking.offer(key, taken);
+                Ok(())
+            }
+        }
+    }
+
+    /// Writes the keys that wait for a filter's answer, once they have it.
+    fn put_decided(&self, output: &mut Option<RunWriter<D>>, making: Making, merge: &mut Merge<'_, D>) -> Result<()> {
+        for Decided { key, taken, mark, is_dropped } in merge.asking.as_mut().map(Asking::decide).unwrap_or_default() {
+            if is_dropped && planted::is_on(Bug::FilteredInPlace) {
+                merge.leave_out_dropped(&key, &taken.chain);
+            } else {
+                self.add(output, making, &key, &taken, mark)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add(
+        &self,
+        output: &mut Option<RunWriter<D>>,
+        making: Making,
+        key: &[u8],
+        taken: &Taken,
+        mark: EntryMark,
+    ) -> Result<()> {
+        let output = match output {
+            Some(output) => output,
+            none => none.insert(self.new_writer(making)?),
+        };
+        output.add(key, &taken.chain, taken.latest_life, mark)
     }
 
     /// Writes one file of a run again: without what range tombstones have deleted, and without a table that is gone, of which the
@@ -170,7 +265,8 @@ impl<D: Device> Runs<D> {
         context: &RunContext<'_>,
     ) -> Result<()> {
         let cursor = RunCursor::merging(set, place.run, place.only())?;
-        let mut merge = Merge::new(set, vec![cursor], place.run + 1 == set.runs.len(), context);
+        let passes = Passes::new(context.filtering.map_or(0, |filtering| filtering.now_ms));
+        let mut merge = Merge::new(set, vec![cursor], place.run + 1 == set.runs.len(), passes, context);
         if let Some((table, _)) = gone {
             merge.leave_out(table);
         }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::file::{Removals, RunFile, hash_of, path_of};
+use super::file::{FileParts, Removals, RunFile, hash_of, path_of};
+use super::filtering::EntryMark;
 use crate::checksum::{crc32c, crc32c_append};
 use crate::format::entry::Entry;
 use crate::format::run::RunSeed;
@@ -13,6 +14,7 @@ use crate::format::run::block::{BLOCK_CHECKSUM_BYTES, BlockBuilder};
 use crate::format::run::fences::Fences;
 use crate::format::run::filter::Filter;
 use crate::format::run::footer::Footer;
+use crate::format::run::marks::{Marks, NEVER};
 use crate::index::chain::VersionChain;
 use crate::io::buffer::AlignedBuffer;
 use crate::io::{Access, Device, File, UNIT_BYTES, WriteSync};
@@ -67,6 +69,11 @@ pub(super) struct RunWriter<D: Device> {
     sequences: (u64, u64),
     /// See [`Footer::has_values`].
     has_values: bool,
+    /// The mark of the block, and those of the blocks before; none as long as all of them are [`NEVER`].
+    block_mark: u64,
+    marks: Vec<u64>,
+    /// The earliest of all entries.
+    mark: EntryMark,
     is_finished: bool,
 }
 
@@ -106,12 +113,16 @@ impl<D: Device> RunWriter<D> {
             latest_life: 0,
             sequences: (u64::MAX, 0),
             has_values: false,
+            block_mark: NEVER,
+            marks: Vec::new(),
+            mark: EntryMark::NEVER,
             is_finished: false,
         })
     }
 
-    /// Adds a key that comes after all others; no segment to which its entries lead has a later life than this.
-    pub(super) fn add(&mut self, key: &[u8], chain: &VersionChain, latest_life: u64) -> Result<()> {
+    /// Adds a key that comes after all others, and what is noted of it for filters; no segment to which its entries lead has a later life
+    /// than this.
+    pub(super) fn add(&mut self, key: &[u8], chain: &VersionChain, latest_life: u64, mark: EntryMark) -> Result<()> {
         let without_values: SmallVec<[Entry; 1]>;
         let entries = if chain.inline_bytes() > MAX_KEY_VALUE_BYTES {
             without_values = chain.entries().iter().map(Entry::without_value).collect();
@@ -131,6 +142,8 @@ impl<D: Device> RunWriter<D> {
             self.smallest_key.extend_from_slice(key);
         }
         self.hashes.push(hash_of(self.making.hash_seed, key));
+        self.block_mark = self.block_mark.min(mark.mark);
+        self.mark = self.mark.least(mark);
         self.entries += entries.len() as u64;
         self.latest_life = self.latest_life.max(latest_life);
         for entry in entries {
@@ -153,6 +166,7 @@ impl<D: Device> RunWriter<D> {
         let last_key = self.block.last_key().to_vec();
         let units = self.block.finish(self.seed, offset, &mut encoded);
         self.fences.add(&self.last_key, &self.first_key, units);
+        self.marks.push(std::mem::replace(&mut self.block_mark, NEVER));
         self.blocks_checksum = crc32c_append(self.blocks_checksum, &encoded[..BLOCK_CHECKSUM_BYTES]);
         self.last_key = last_key;
         self.first_key.clear();
@@ -209,6 +223,10 @@ impl<D: Device> RunWriter<D> {
         }
         let filter = Filter::new(&self.hashes);
         let (filter_bytes, fence_bytes) = (filter.encode(), self.fences.encode());
+        let has_marks = self.mark.mark != NEVER;
+        let blocks = std::mem::take(&mut self.marks);
+        let marks = has_marks.then(|| Marks { due_ms: self.mark.due_ms, blocks });
+        let mark_bytes = marks.as_ref().map(Marks::encode).unwrap_or_default();
         let mut footer = Footer {
             number: self.number,
             data_units: self.fences.units(),
@@ -216,6 +234,8 @@ impl<D: Device> RunWriter<D> {
             filter_checksum: 0,
             fence_bytes: u32::try_from(fence_bytes.len()).expect("a file of a run is bounded"),
             fence_checksum: 0,
+            mark_bytes: u32::try_from(mark_bytes.len()).expect("a file of a run is bounded"),
+            mark_checksum: 0,
             blocks_checksum: self.blocks_checksum,
             keys: self.hashes.len() as u64,
             entries: self.entries,
@@ -230,7 +250,10 @@ impl<D: Device> RunWriter<D> {
         let parts = footer.parts();
         footer.filter_checksum = self.seed.checksum_at(parts.filter, &filter_bytes);
         footer.fence_checksum = self.seed.checksum_at(parts.fences, &fence_bytes);
-        for part in [&filter_bytes, &fence_bytes, &footer.encode(&self.store)] {
+        if has_marks {
+            footer.mark_checksum = self.seed.checksum_at(parts.marks, &mark_bytes);
+        }
+        for part in [&filter_bytes, &fence_bytes, &mark_bytes, &footer.encode(&self.store)] {
             self.put(part)?;
             self.pad()?;
         }
@@ -243,7 +266,8 @@ impl<D: Device> RunWriter<D> {
         self.is_finished = true;
         let (path, file) = (self.path.clone(), self.file.clone());
         let fences = std::mem::take(&mut self.fences);
-        Ok(RunFile::written(&self.device, (path, file), self.seed, footer, fences, filter))
+        let parts = FileParts { footer, fences, filter, marks, next_due_ms: self.mark.next_due_ms };
+        Ok(RunFile::written(&self.device, (path, file), self.seed, parts))
     }
 }
 

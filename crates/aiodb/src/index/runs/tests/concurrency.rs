@@ -56,7 +56,7 @@ fn readers_find_what_was_flushed_before() {
         let snapshots = Snapshots::new(std::sync::Arc::new(Retention::default()));
         let ranges = Ranges::default();
         let accounting = &Accounting::NONE;
-        work(&RunContext { accounting, snapshots: &snapshots, ranges: &ranges, life_of: &|_| 1 });
+        work(&RunContext { accounting, snapshots: &snapshots, ranges: &ranges, life_of: &|_| 1, filtering: None });
     };
     let read = |number: u64| {
         let round = flushed.load(Ordering::SeqCst);

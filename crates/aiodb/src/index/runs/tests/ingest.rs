@@ -8,6 +8,7 @@ use super::named_files;
 use super::sizes::entry;
 use super::world::{DIRECTORY, STORE};
 use crate::Error;
+use crate::filter::TableFilter;
 use crate::format::position::Position;
 use crate::index::accounting::Accounting;
 use crate::index::chain::{Superseded, VersionChain};
@@ -48,18 +49,18 @@ fn run_files(device: &SimDevice) -> usize {
 fn an_ingest_makes_no_file_once_the_runs_are_closed() {
     let device = SimDevice::new(1);
     let runs = open(&device);
-    let mut ingest = runs.begin_ingest(TABLE, 1);
+    let mut ingest = runs.begin_ingest(TABLE, 1, TableFilter::None);
     runs.close();
     assert!(matches!(add(&runs, &mut ingest, 0..10), Err(Error::Closed)));
     assert_eq!(run_files(&device), 0);
     let runs = open(&device);
-    let mut ingest = runs.begin_ingest(TABLE, 1);
+    let mut ingest = runs.begin_ingest(TABLE, 1, TableFilter::None);
     add(&runs, &mut ingest, 0..10).expect("there is room");
     assert_eq!(run_files(&device), 1);
     runs.close();
     let next = open(&device);
     assert_eq!(run_files(&device), 0, "what the last one has begun is removed");
-    let mut beside = next.begin_ingest(TABLE, 1);
+    let mut beside = next.begin_ingest(TABLE, 1, TableFilter::None);
     add(&next, &mut beside, 0..10).expect("there is room");
     drop(ingest);
     assert_eq!(run_files(&device), 1, "that of the next opening is not");
@@ -71,14 +72,20 @@ fn an_ingested_run_is_not_written_again() {
     let (device, mut random) = (SimDevice::new(1), Rng::with_seed(1));
     let runs = open(&device);
     let (ranges, snapshots) = (Ranges::default(), Snapshots::new(Arc::new(Retention::default())));
-    let context = RunContext { accounting: &Accounting::NONE, snapshots: &snapshots, ranges: &ranges, life_of: &|_| 1 };
+    let context = RunContext {
+        accounting: &Accounting::NONE,
+        snapshots: &snapshots,
+        ranges: &ranges,
+        life_of: &|_| 1,
+        filtering: None,
+    };
     for sequence in 1..=4 {
         let memtable = Memtable::default();
         memtable.insert(&key(16, sequence), entry(sequence, &mut random).into(), &mut Superseded::new(), |_| ());
         let position = Position { batch: sequence, checksum: 0, segment: 1, life: 1, offset: 4096 };
         runs.flush(&memtable.freeze(position, sequence + 1), &[], &context, &|_| ()).expect("nothing fails");
     }
-    let mut ingest = runs.begin_ingest(TABLE, 5);
+    let mut ingest = runs.begin_ingest(TABLE, 5, TableFilter::None);
     add(&runs, &mut ingest, 5..100_000).expect("there is room");
     ingest.complete(&runs).expect("there is room");
     runs.name_ingested(ingest, 4, &context).expect("nothing fails");

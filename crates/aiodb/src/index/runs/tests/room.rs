@@ -52,8 +52,13 @@ fn a_disk_that_is_full_for_puts_has_room_for_merges() {
         let (device, mut random, mut sequence) = (SimDevice::new(begun), Rng::with_seed(begun), 1);
         let runs = Runs::open(&device, Path::new(DIRECTORY), STORE, false).expect("nothing fails");
         let (ranges, snapshots) = (Ranges::default(), Snapshots::new(Arc::new(Retention::default())));
-        let context =
-            RunContext { accounting: &Accounting::NONE, snapshots: &snapshots, ranges: &ranges, life_of: &|_| 1 };
+        let context = RunContext {
+            accounting: &Accounting::NONE,
+            snapshots: &snapshots,
+            ranges: &ranges,
+            life_of: &|_| 1,
+            filtering: None,
+        };
         for keys in FLUSHES {
             flush(&runs, keys, &mut sequence, &context, &mut random);
         }
@@ -78,7 +83,13 @@ fn a_merge_without_room_does_not_begin() {
     let (device, mut random, mut sequence) = (SimDevice::new(1), Rng::with_seed(1), 1);
     let runs = Runs::open(&device, Path::new(DIRECTORY), STORE, false).expect("nothing fails");
     let (ranges, snapshots) = (Ranges::default(), Snapshots::new(Arc::new(Retention::default())));
-    let context = RunContext { accounting: &Accounting::NONE, snapshots: &snapshots, ranges: &ranges, life_of: &|_| 1 };
+    let context = RunContext {
+        accounting: &Accounting::NONE,
+        snapshots: &snapshots,
+        ranges: &ranges,
+        life_of: &|_| 1,
+        filtering: None,
+    };
     (0..2).for_each(|_| flush(&runs, 1000, &mut sequence, &context, &mut random));
     device.set_capacity(Some(device.used_bytes() + (32 << 10)));
     let steps = device.counters().steps;

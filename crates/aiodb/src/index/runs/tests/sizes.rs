@@ -38,7 +38,13 @@ fn an_entry_takes_few_bytes() {
     let runs = Runs::open(&device, Path::new(DIRECTORY), STORE, false).expect("nothing fails");
     let ranges = Ranges::default();
     let snapshots = Snapshots::new(Arc::new(Retention::default()));
-    let context = RunContext { accounting: &Accounting::NONE, snapshots: &snapshots, ranges: &ranges, life_of: &|_| 1 };
+    let context = RunContext {
+        accounting: &Accounting::NONE,
+        snapshots: &snapshots,
+        ranges: &ranges,
+        life_of: &|_| 1,
+        filtering: None,
+    };
     let (memtable, mut keys) = (Memtable::default(), Vec::new());
     for number in 0..KEYS {
         let key =
@@ -179,8 +185,13 @@ impl Work {
         let mut random = Rng::with_seed(1);
         let ranges = Ranges::default();
         let snapshots = Snapshots::new(Arc::new(Retention::default()));
-        let context =
-            RunContext { accounting: &Accounting::NONE, snapshots: &snapshots, ranges: &ranges, life_of: &|_| 1 };
+        let context = RunContext {
+            accounting: &Accounting::NONE,
+            snapshots: &snapshots,
+            ranges: &ranges,
+            life_of: &|_| 1,
+            filtering: None,
+        };
         let (mut ingested, mut sequence) = (Ingested { written: 0, flushed: 0, most_runs: 0, sum_of_runs: 0 }, 0);
         let (mut written, inline) = (BTreeMap::new(), inline_bytes.map(|bytes| Arc::<[u8]>::from(vec![7; bytes])));
         for flush in 1..=self.flushes {

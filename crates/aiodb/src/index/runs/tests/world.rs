@@ -127,6 +127,7 @@ impl World {
             snapshots: &self.snapshots,
             ranges: &self.ranges,
             life_of: &life_of,
+            filtering: None,
         })
     }
 

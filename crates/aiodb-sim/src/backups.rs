@@ -4,7 +4,7 @@ use std::path::Path;
 
 use aiodb::io::Device;
 use aiodb::io::sim::SimDevice;
-use aiodb::{BackupOptions, Db, Error, Repository, Step};
+use aiodb::{BackupOptions, CompactionFilters, Db, Error, Options, Repository, Step};
 use fastrand::Rng;
 
 use crate::model::{Cell, Found};
@@ -60,7 +60,8 @@ impl Run<'_> {
                     self.points.remove(0);
                 }
                 self.report.backups += 1;
-                Ok(())
+                // Not before: what went meanwhile may have gone after the end of the backup.
+                self.notice_dropped()
             }
             Err(Error::DestinationFull { .. }) if self.allowed.full => Ok(()),
             Err(error) if self.allowed.damage && is_lost_repository(&error) => Ok(()),
@@ -76,7 +77,7 @@ impl Run<'_> {
         }
         (0..random.usize(..MOST_STEPS_BESIDE)).try_for_each(|_| match self.device.has_crashed() {
             true => Ok(()),
-            false => self.step(STEPS_BESIDE[random.usize(..STEPS_BESIDE.len())]),
+            false => self.step_unnoticed(STEPS_BESIDE[random.usize(..STEPS_BESIDE.len())]),
         })
     }
 
@@ -130,7 +131,9 @@ impl Run<'_> {
         created.expect("a machine without faults makes a directory");
         let repository = Repository::open_on(self.device.clone(), REPOSITORY)?;
         repository.restore_on(Some(point), target.clone(), ROOT, &mut |_, _| {})?;
-        let db = Db::open_on(target.clone(), ROOT, self.options(false))?;
+        // Whoever opens it need not know the filters.
+        let options = Options { compaction_filters: CompactionFilters::default(), ..self.options(false) };
+        let db = Db::open_on(target.clone(), ROOT, options)?;
         let found = (0..self.script.setup.tables.len())
             .map(|table| {
                 let Ok(table) = db.table(&table_name(table)) else { return Ok(None) };

@@ -56,6 +56,7 @@ impl Run<'_> {
             *more += if setup.tables.contains(&IndexKind::Lsm) { RUNS_BYTES } else { 0 };
         }
         self.allowed.full |= segments.is_some();
+        self.tell_filter();
         self.device.set_capacity(more.map(|more| self.device.used_bytes() + more));
         Ok(())
     }

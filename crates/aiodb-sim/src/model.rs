@@ -75,9 +75,10 @@ impl Held {
         self.may_go
     }
 
-    /// What is known of it once it was looked for.
+    /// What is known of it once it was looked for. What expires may have done so just then.
     pub fn once_found(&self, found: Cell) -> Held {
         match found {
+            Cell::Absent if self.until_ms.is_some() => self.clone(),
             Cell::Absent if self.may_go => Held::default(),
             _ => Held { may_go: false, ..self.clone() },
         }

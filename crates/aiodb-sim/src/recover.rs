@@ -40,7 +40,6 @@ impl Run<'_> {
             self.report.crashes_in_recovery += u64::from(self.device.has_crashed());
             self.report.crashed(&self.device.phases(), 0);
             self.life = opened.ok().map(Life::new);
-            self.watch.forget_snapshots();
             self.end_process(*power_cut, IndexState::Newest);
             like_power_cut |= power_cut;
         }
@@ -145,7 +144,6 @@ impl Run<'_> {
         }
         let db = opened.map_err(|error| format!("recovery: {error}"))?;
         self.life = Some(Life::new(db));
-        self.watch.forget_snapshots();
         self.time.opened(self.read_clocks());
         self.check_contents(required)?;
         self.restart_clock();

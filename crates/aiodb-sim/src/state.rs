@@ -147,6 +147,8 @@ impl<'a> Run<'a> {
 
     pub(crate) fn open(&mut self, rebuild: bool) -> aiodb::Result<Db<SimDevice>> {
         self.openings += 1;
+        // Those of an earlier process.
+        self.watch.forget_snapshots();
         let directories = &DIRECTORIES[..self.script.setup.directories];
         for directory in directories {
             let created = self.device.create_dir(Path::new(directory));

@@ -73,6 +73,9 @@ impl CopyTableArgs {
     fn options(&self, from: &TableOptions) -> TableOptions {
         let kind = IndexKind::from(self.index);
         let kept = if kind == from.kind { from.inline_bytes } else { 0 };
-        TableOptions { kind, inline_bytes: self.inline.inline_bytes.unwrap_or(kept), ..from.clone() }
+        let inline_bytes = self.inline.inline_bytes.unwrap_or(kept);
+        // Only sorted runs ask filters.
+        let compaction_filter = from.compaction_filter.clone().filter(|_| kind == IndexKind::Lsm);
+        TableOptions { kind, inline_bytes, compaction_filter, ..from.clone() }
     }
 }

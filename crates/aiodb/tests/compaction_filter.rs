@@ -17,13 +17,22 @@ use tempfile::TempDir;
 
 const LATER_MS: u64 = 100_000_000_000_000;
 
+/// From when on a record with a key goes.
+type Goes = Box<dyn Fn(&[u8]) -> Mark + Send + Sync>;
+
+/// What happens before a verdict on a key.
+type Before = Box<dyn FnMut(&[u8]) + Send>;
+
+/// The keys that each pass was asked about.
+type Seen = Arc<Mutex<Vec<Vec<Vec<u8>>>>>;
+
 /// What a test has a filter do, and what the filter was asked.
 #[derive(Default)]
 struct Told {
     /// From when on a record goes; `None` = it stays.
-    goes: Option<Box<dyn Fn(&[u8]) -> Mark + Send + Sync>>,
+    goes: Option<Goes>,
     /// Is called before each verdict.
-    before: Mutex<Option<Box<dyn FnMut(&[u8]) + Send>>>,
+    before: Mutex<Option<Before>>,
     marked: AtomicUsize,
     judged: Mutex<Vec<Vec<u8>>>,
     /// The time of each pass, and whether its merge had the oldest run.
@@ -260,9 +269,9 @@ fn a_merge_without_work_for_the_filter_does_not_call_it() {
 /// A deletion lies at a key of its own, and a pass takes what follows it along: over batches of entries, in the order of keys, once each.
 #[test]
 fn state_lasts_over_a_range_of_keys() {
-    struct Covering(Arc<Mutex<Vec<(u64, Vec<Vec<u8>>)>>>);
+    struct Covering(Seen);
     struct Covered {
-        seen: Arc<Mutex<Vec<(u64, Vec<Vec<u8>>)>>>,
+        seen: Seen,
         number: usize,
         group: Option<Vec<u8>>,
     }
@@ -275,14 +284,15 @@ fn state_lasts_over_a_range_of_keys() {
         }
         fn begin(&self, range: &FilterRange<'_>) -> Box<dyn FilterPass> {
             let mut seen = self.0.lock().expect("nobody panics with it");
-            seen.push((range.now_ms, Vec::new()));
+            assert!(range.has_oldest && range.now_ms > 1);
+            seen.push(Vec::new());
             Box::new(Covered { seen: Arc::clone(&self.0), number: seen.len() - 1, group: None })
         }
     }
     impl FilterPass for Covered {
         fn judge(&mut self, entries: &[FilterEntry<'_>], verdicts: &mut [Verdict]) {
             for (entry, verdict) in entries.iter().zip(verdicts) {
-                self.seen.lock().expect("nobody panics with it")[self.number].1.push(entry.key.to_vec());
+                self.seen.lock().expect("nobody panics with it")[self.number].push(entry.key.to_vec());
                 if entry.value == Some(b"deleted") {
                     self.group = Some(entry.key.to_vec());
                 }
@@ -291,7 +301,7 @@ fn state_lasts_over_a_range_of_keys() {
             }
         }
     }
-    let seen = Arc::default();
+    let seen = Seen::default();
     let (_directory, db, table) = open(Covering(Arc::clone(&seen)));
     for group in ["a", "b", "c"] {
         (0..700).for_each(|number| put(&table, &format!("{group}{number:04}"), b"row"));
@@ -304,7 +314,7 @@ fn state_lasts_over_a_range_of_keys() {
     assert!(left.iter().all(|key| !key.starts_with('b')));
     let seen = seen.lock().expect("nobody panics with it");
     assert_eq!(seen.len(), 1, "one pass");
-    assert!(seen[0].1.windows(2).all(|pair| pair[0] < pair[1]) && seen[0].1.len() >= 1401, "in order, to the end");
+    assert!(seen[0].windows(2).all(|pair| pair[0] < pair[1]) && seen[0].len() >= 1401, "in order, to the end");
 }
 
 /// All passes of a merge have one time; the whole index is one merge here, of two tables.

@@ -225,7 +225,7 @@ impl<D: Device> RunWriter<D> {
         let (filter_bytes, fence_bytes) = (filter.encode(), self.fences.encode());
         let has_marks = self.mark.mark != NEVER;
         let blocks = std::mem::take(&mut self.marks);
-        let marks = has_marks.then(|| Marks { due_ms: self.mark.due_ms, blocks });
+        let marks = has_marks.then_some(Marks { due_ms: self.mark.due_ms, blocks });
         let mark_bytes = marks.as_ref().map(Marks::encode).unwrap_or_default();
         let mut footer = Footer {
             number: self.number,

@@ -133,3 +133,37 @@ fn kind_from_byte(byte: u8) -> Option<IndexKind> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Settings;
+    use crate::{Compression, IndexKind, TableOptions};
+
+    #[test]
+    fn settings_with_a_filter_come_back_and_others_stay_as_they_were() {
+        let named = |name: &str| Some(name.to_string());
+        for (inline_bytes, merge, first) in [(0, None, 5), (1024, named("add"), 5)] {
+            let options = TableOptions {
+                compression: Compression::Lz4,
+                inline_bytes,
+                merge,
+                compaction_filter: named("expiry"),
+                ..IndexKind::Lsm.into()
+            };
+            let settings = Settings::new(&options);
+            let bytes = settings.encode();
+            assert_eq!((bytes[0], &bytes[7..14]), (first, &b"\x06expiry"[..]));
+            assert_eq!(Settings::decode(&bytes), Some(settings));
+            assert_eq!(Settings::decode(&bytes[..13]), None, "the name is cut");
+            let mut made = bytes.clone();
+            made[0] |= 128;
+            assert!(Settings::decode_made(&made).is_some_and(|(_, is_ingested)| is_ingested));
+        }
+        let plain = |inline_bytes| Settings::new(&TableOptions { inline_bytes, ..IndexKind::Lsm.into() }).encode();
+        assert_eq!(plain(0), [3, 0, 0]);
+        assert_eq!(plain(7), [4, 0, 0, 7, 0, 0, 0]);
+        assert_eq!(Settings::decode(&[4, 0, 0, 0, 0, 0, 0]), None);
+        assert_eq!(Settings::decode(&[5, 0, 0, 0, 0, 0, 0, 0]), None, "a filter has a name");
+        assert_eq!(Settings::decode(&[5, 0, 0]), None);
+    }
+}

@@ -88,3 +88,6 @@ impl Dropping {
         change(&mut self.queue.lock().expect("no code panics while it holds the queue"))
     }
 }
+
+#[cfg(test)]
+mod tests;

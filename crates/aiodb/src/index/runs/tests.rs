@@ -1,6 +1,7 @@
 mod concurrency;
 mod crashes;
 mod damage;
+mod filtering;
 mod ingest;
 mod policy;
 mod room;

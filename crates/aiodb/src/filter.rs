@@ -1,4 +1,20 @@
 //! Compaction filters: a program's own rules for what may go from a table of kind `lsm`, asked while sorted runs are merged.
+//!
+//! ```
+//! use aiodb::filter::Expiry;
+//! use aiodb::{CompactionFilters, Db, IndexKind, Options, TableOptions};
+//!
+//! # fn main() -> aiodb::Result<()> {
+//! # let directory = tempfile::tempdir().unwrap();
+//! let compaction_filters = CompactionFilters::default().with(Expiry);
+//! let db = Db::open(directory.path(), Options { compaction_filters, ..Options::default() })?;
+//! let compaction_filter = Some("expiry".to_string());
+//! let options = TableOptions { inline_bytes: 64, compaction_filter, ..IndexKind::Lsm.into() };
+//! let carts = db.create_table_with("carts", options)?;
+//! // The time with which the value begins is over: upkeep deletes it once it is in a run.
+//! carts.put(b"4711", &[&1_700_000_000_000u64.to_le_bytes()[..], b"two apples"].concat())?;
+//! # Ok(()) }
+//! ```
 
 mod expiry;
 
@@ -35,7 +51,8 @@ pub trait CompactionFilter: Send + Sync {
 }
 
 /// A filter on its way through a part of a table. What it knows of earlier keys lasts until the end of the merge, unless that has to stop
-/// on the way: a crash, a close or a full disk ends a pass at any key, and another one begins there.
+/// on the way: a crash, a close or a full disk ends a pass at any key, and another one begins there. It is called within a merge, and must not
+/// use the store.
 pub trait FilterPass: Send {
     /// Says of entries, which come in the order of keys and after those of earlier calls, which of them go. At first all are kept. A
     /// panic here ends the pass: what it has said of earlier entries counts, and the rest of the table is kept by this merge.
@@ -121,6 +138,11 @@ impl CompactionFilters {
         self.0.retain(|other| other.name != name);
         self.0.push(Named { name, filter: Arc::new(filter) });
         self
+    }
+
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<TableFilter> {

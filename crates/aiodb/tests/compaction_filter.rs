@@ -407,11 +407,16 @@ fn what_is_written_meanwhile_stays() {
     (0..100).for_each(|number| put(&table, &format!("{number:02}"), b"old"));
     db.checkpoint().expect("a checkpoint works");
     let handle = table.clone();
-    *told.0.before.lock().expect("nobody panics with it") = Some(Box::new(move |key| match key[1] {
+    let write = move |key: &[u8]| match key[1] {
         b'3' => drop(handle.put_with(key, b"new", Durability::None).expect("a put works")),
         b'4' => drop(handle.delete_with(key, Durability::None).expect("a delete works")),
         _ => {}
-    }));
+    };
+    // By another thread: that of the merge holds locks.
+    let before = move |key: &[u8]| {
+        std::thread::scope(|scope| scope.spawn(|| write(key)).join()).expect("it does not panic");
+    };
+    *told.0.before.lock().expect("nobody panics with it") = Some(Box::new(before));
     db.step(Step::Merge).expect("a merge works");
     *told.0.before.lock().expect("nobody panics with it") = None;
     let left: Vec<_> = (0..10).map(|number| format!("{number}3")).collect();

@@ -8,6 +8,7 @@ use crate::format::run::fences::Fences;
 use crate::format::run::filter::Filter;
 use crate::format::run::footer::Footer;
 use crate::format::run::manifest::RunManifest;
+use crate::format::run::marks::Marks;
 use crate::format::segment::put;
 use crate::io::UNIT_BYTES;
 
@@ -17,16 +18,17 @@ pub(super) const NUMBER: u64 = 7;
 /// Where an input's block or footer lies.
 pub(super) const OFFSET: u64 = 8192;
 
-/// A block, a key's entries, a footer, fences or a filter, by the first byte after the mode.
+/// A block, a key's entries, a footer, fences, a filter or marks, by the first byte after the mode.
 pub(super) fn run(input: &[u8]) {
     let Some((repaired, input)) = mode(input) else { return };
     let Some((part, bytes)) = input.split_first() else { return };
-    match part % 5 {
+    match part % 6 {
         0 => block(bytes, repaired),
         1 => chain(bytes),
         2 => footer(bytes, repaired),
         3 => fences(bytes),
-        _ => filter(bytes),
+        4 => filter(bytes),
+        _ => marks(bytes),
     }
 }
 
@@ -93,6 +95,13 @@ fn filter(bytes: &[u8]) {
     if let Some(filter) = Filter::decode(bytes) {
         assert_eq!(filter.encode(), bytes);
         let _ = (filter.may_contain(0), filter.may_contain(u64::MAX));
+    }
+}
+
+fn marks(bytes: &[u8]) {
+    let Some((blocks, bytes)) = bytes.split_first() else { return };
+    if let Some(marks) = Marks::decode(bytes, usize::from(*blocks)) {
+        assert_eq!(Marks::decode(&marks.encode(), usize::from(*blocks)), Some(marks));
     }
 }
 

@@ -20,6 +20,7 @@ use crate::format::run::fences::Fences;
 use crate::format::run::filter::Filter;
 use crate::format::run::footer::Footer;
 use crate::format::run::manifest::{ChunkCount, KeyCount, LiveCount, ManifestRun, RunFileName, RunManifest};
+use crate::format::run::marks::{Marks, NEVER};
 use crate::format::segment::{BatchHeader, HEADER_BYTES, PendingHeader, Seed, SegmentHeader};
 use crate::format::settings::Settings;
 use crate::{Compression, IndexKind};
@@ -201,7 +202,9 @@ fn run_parts() -> Vec<(u8, Vec<u8>)> {
     };
     let mut footer = footer.encode(&STORE);
     footer.truncate(160);
-    vec![(0, bytes), (1, chain), (2, footer), (3, fences.encode()), (4, Filter::new(&[1, 2, 3]).encode())]
+    let marks = [&[2], &Marks { due_ms: 1_700_000_000_000, blocks: vec![0, NEVER] }.encode()[..]].concat();
+    let filter = Filter::new(&[1, 2, 3]).encode();
+    vec![(0, bytes), (1, chain), (2, footer), (3, fences.encode()), (4, filter), (5, marks)]
 }
 
 fn run_manifest() -> RunManifest {

@@ -42,7 +42,10 @@ impl<D: Device> WritePath<D> {
                     // It was written to, or deleted, since the filter has seen it.
                     Err(Error::ConditionFailed { condition, .. }) => drop(dropped.remove(condition)),
                     Err(error) => {
-                        self.dropping.put_back(dropped);
+                        // Where an index cannot be read it will not be soon: the others need not wait. Who opens the store next asks again.
+                        if error.is_full() {
+                            self.dropping.put_back(dropped);
+                        }
                         return Err(error);
                     }
                 }

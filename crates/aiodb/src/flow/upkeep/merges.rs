@@ -80,9 +80,8 @@ impl<D: Device> Upkeep<D> {
 
     /// Does a bounded part of asking filters about what may go by now. True if there may be more to do.
     pub(crate) fn ask_filters(&self) -> Result<bool> {
-        let Some(ordered) = self.ordered.get(IndexKind::Lsm).filter(|_| self.dropping.is_short()) else {
-            return Ok(false);
-        };
+        let may_ask = !self.options.compaction_filters.is_empty() && self.dropping.is_short();
+        let Some(ordered) = self.ordered.get(IndexKind::Lsm).filter(|_| may_ask) else { return Ok(false) };
         self.merging(ordered, &|context| ordered.filter_some(context))
     }
 

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::filtering::{self, EntryMark, Filtering, Marker, Passes, askable, mark_of, plain_value};
+use super::filtering::{self, EntryMark, Filtering, Marker, Passes, mark_of, only_put, plain_value};
 use crate::filter::{FilterEntry, FilterRange, TableFilter, Verdict, guarded};
 use crate::format::run::marks::NEVER;
 use crate::index::chain::VersionChain;
@@ -102,13 +102,14 @@ impl<'a> Asking<'a> {
         if self.passes.pass.as_ref().is_some_and(|(of, _)| *of != table) {
             self.passes.pass = None;
         }
-        let Some((_, entry)) = askable(key, chain) else { return (EntryMark::NEVER, false) };
+        let Some((_, entry)) = only_put(key, chain) else { return (EntryMark::NEVER, false) };
         match &self.marker.filter {
             TableFilter::None => return (EntryMark::NEVER, false),
             TableFilter::Unregistered => return (carried.asked(), false),
             TableFilter::Registered(..) => {}
         }
         let is_at_work = match &self.passes.pass {
+            _ if chain.is_partial() => return (carried.asked(), false),
             Some((_, None)) => return (carried.asked(), false),
             Some((_, Some(_))) => true,
             None => self.waiting.iter().any(|waiting| waiting.is_asked),
@@ -173,7 +174,7 @@ impl<'a> Asking<'a> {
     /// Tells of an entry that its filter has given up. Who opens the file later asks again, in case its delete is lost.
     fn mark_dropped(&self, waiting: &Waiting) -> EntryMark {
         let filtering = self.marker.filtering;
-        if let Some((user_key, entry)) = askable(&waiting.key, &waiting.taken.chain)
+        if let Some((user_key, entry)) = only_put(&waiting.key, &waiting.taken.chain)
             && !planted::is_on(Bug::FilteredInPlace)
         {
             (filtering.dropped)(self.marker.table, user_key, entry.sequence);
@@ -185,6 +186,6 @@ impl<'a> Asking<'a> {
 
 /// An entry as its filter sees it.
 fn seen(waiting: &Waiting) -> FilterEntry<'_> {
-    let (key, entry) = askable(&waiting.key, &waiting.taken.chain).expect("only such entries are asked about");
+    let (key, entry) = only_put(&waiting.key, &waiting.taken.chain).expect("only such entries are asked about");
     filtering::seen(key, entry, waiting.value.as_deref())
 }

@@ -84,7 +84,7 @@ impl EntryMark {
 
 /// The mark of a key that comes into a run for the first time.
 pub(super) fn mark_of(filter: &TableFilter, key: &[u8], chain: &VersionChain, failed: &dyn Fn(&Error)) -> EntryMark {
-    let Some((user_key, entry)) = askable(key, chain) else { return EntryMark::NEVER };
+    let Some((user_key, entry)) = only_put(key, chain) else { return EntryMark::NEVER };
     match filter {
         TableFilter::None => EntryMark::NEVER,
         TableFilter::Unregistered => EntryMark::UNKNOWN,
@@ -96,11 +96,12 @@ pub(super) fn mark_of(filter: &TableFilter, key: &[u8], chain: &VersionChain, fa
     }
 }
 
-/// The user's key and the put that a filter may be asked about: where there is nothing else of the key.
-pub(super) fn askable<'a>(key: &'a [u8], chain: &'a VersionChain) -> Option<(&'a [u8], &'a Entry)> {
+/// The user's key and the put that a filter may be asked about, if there is nothing else of the key here. Where the chain is partial, an older run may
+/// have operands that are newer: then it is not asked yet.
+pub(super) fn only_put<'a>(key: &'a [u8], chain: &'a VersionChain) -> Option<(&'a [u8], &'a Entry)> {
     let [entry] = chain.entries() else { return None };
     let (_, user_key) = decode_key(key)?;
-    (entry.kind == Kind::Put && !chain.is_partial()).then_some((user_key, entry))
+    (entry.kind == Kind::Put).then_some((user_key, entry))
 }
 
 /// An entry as its filter sees it.

@@ -142,8 +142,10 @@ impl<D: Device> RunWriter<D> {
             self.smallest_key.extend_from_slice(key);
         }
         self.hashes.push(hash_of(self.making.hash_seed, key));
-        self.block_mark = self.block_mark.min(mark.mark);
-        self.mark = self.mark.least(mark);
+        if mark.mark != NEVER {
+            self.block_mark = self.block_mark.min(mark.mark);
+            self.mark = self.mark.least(mark);
+        }
         self.entries += entries.len() as u64;
         self.latest_life = self.latest_life.max(latest_life);
         for entry in entries {

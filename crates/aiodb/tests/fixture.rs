@@ -1,6 +1,6 @@
 //! A store that an earlier version wrote must still open, and hold what it held.
 //!
-//! `fixture/` and `fixture_runs/` were written by this test with `AIODB_WRITE_FIXTURE=tests`; they are written anew only when the
+//! `fixture/`, `fixture_runs/` and `fixture_filter/` were written by this test with `AIODB_WRITE_FIXTURE=tests`; they are written anew only when the
 //! format changes before its first release. A later version of the format gets a fixture of its own beside these.
 
 mod support;
@@ -8,19 +8,53 @@ mod support;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use aiodb::{Db, Durability, IndexKind, Options, Step, Table};
+use aiodb::filter::{CompactionFilter, FilterEntry, FilterPass, FilterRange, Mark, Verdict};
+use aiodb::{CompactionFilters, Db, Durability, IndexKind, Options, Step, Table, TableOptions};
 use support::{assert_get, copy_tree, damage, quiet, scratch, value};
 
-/// The fixtures, and the kinds of the tables that each has.
-const FIXTURES: [(&str, &[IndexKind]); 2] =
-    [("fixture", &[IndexKind::Lmdb, IndexKind::Hash]), ("fixture_runs", &[IndexKind::Lsm])];
+/// A store that is kept: its directory, the kinds of its tables, whether they have a compaction filter and values in the index, and the version
+/// of its format.
+type Fixture = (&'static str, &'static [IndexKind], bool, u32);
+
+const FIXTURES: [Fixture; 3] = [
+    ("fixture", &[IndexKind::Lmdb, IndexKind::Hash], false, 1),
+    ("fixture_runs", &[IndexKind::Lsm], false, 1),
+    ("fixture_filter", &[IndexKind::Lsm], true, 3),
+];
+
+/// Marks all records, some for later, and gives up none.
+struct Marking;
+
+impl CompactionFilter for Marking {
+    fn name(&self) -> &str {
+        "marking"
+    }
+
+    fn mark(&self, entry: &FilterEntry<'_>) -> Mark {
+        if entry.key.len().is_multiple_of(2) { Mark::From(100_000_000_000_000) } else { Mark::Always }
+    }
+
+    fn begin(&self, _range: &FilterRange<'_>) -> Box<dyn FilterPass> {
+        Box::new(Marking)
+    }
+}
+
+impl FilterPass for Marking {
+    fn judge(&mut self, _entries: &[FilterEntry<'_>], _verdicts: &mut [Verdict]) {}
+}
 
 const KEYS: u64 = 60;
 /// Keys that are put after the checkpoint: one is in the log, one still in memory.
 const LATE: [&[u8]; 2] = [b"after the checkpoint", b"pending"];
 
 fn options() -> Options {
-    Options { segment_bytes: 64 << 10, ..quiet() }
+    let compaction_filters = CompactionFilters::default().with(Marking);
+    Options { segment_bytes: 64 << 10, compaction_filters, ..quiet() }
+}
+
+fn table_options(kind: IndexKind, filtered: bool) -> TableOptions {
+    let compaction_filter = filtered.then(|| "marking".to_string());
+    TableOptions { inline_bytes: if filtered { 100 } else { 0 }, compaction_filter, ..kind.into() }
 }
 
 fn long_key(number: u64) -> Vec<u8> {
@@ -51,12 +85,12 @@ fn put(table: &Table, key: &[u8], value: &[u8], durability: Durability) {
 }
 
 /// Writes the contents in a way that leaves all kinds of records and files behind.
-fn write(store: &Path, kinds: &[IndexKind]) {
+fn write(store: &Path, (_, kinds, filtered, _): Fixture) {
     let live = scratch();
     let db = Db::open(live.path(), options()).expect("a store can be made");
     let contents = contents();
     for &kind in kinds {
-        let table = db.create_table(kind.name(), kind).expect("a table can be made");
+        let table = db.create_table_with(kind.name(), table_options(kind, filtered)).expect("a table can be made");
         for number in 0..KEYS {
             put(
                 &table,
@@ -121,26 +155,27 @@ fn two_runs(db: &Db, table: &Table, contents: &BTreeMap<Vec<u8>, Vec<u8>>) {
 
 #[test]
 fn a_store_of_an_earlier_version_opens() {
-    for (name, kinds) in FIXTURES {
+    for fixture in FIXTURES {
         if let Ok(target) = std::env::var("AIODB_WRITE_FIXTURE") {
-            write(&Path::new(&target).join(name), kinds);
+            write(&Path::new(&target).join(fixture.0), fixture);
         }
-        [false, true].iter().for_each(|rebuild_index| check(name, kinds, *rebuild_index));
+        [false, true].iter().for_each(|rebuild_index| check(fixture, *rebuild_index));
     }
 }
 
-fn check(fixture: &str, kinds: &[IndexKind], rebuild_index: bool) {
+fn check((fixture, kinds, filtered, version): Fixture, rebuild_index: bool) {
     let directory = scratch();
     copy_tree(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(fixture), directory.path());
     let db = Db::open(directory.path(), Options { create: false, rebuild_index, ..options() })
         .unwrap_or_else(|error| panic!("{fixture} opens: {error}"));
     let stats = db.stats();
+    assert_eq!(stats.format_version, version, "{fixture} is of its version");
     assert!(stats.recovered_records > 0, "{fixture} has a tail that is replayed");
     assert!(stats.recovered_pending_records > 0, "{fixture} has records that were still in memory");
     for when in ["at once", "after upkeep"] {
         for &kind in kinds {
             let table = db.table(kind.name()).expect("the table is there");
-            assert_eq!(table.kind(), kind, "the table has its kind of index");
+            assert_eq!(table.options(), table_options(kind, filtered), "the table has its options");
             for (key, value) in contents() {
                 assert_get(&table, &key, Some(&value), &format!("{}, {when}", kind.name()));
             }

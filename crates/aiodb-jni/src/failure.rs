@@ -86,7 +86,9 @@ impl Failure {
                 TableExists { .. } | TableBeingMade { .. } => "TableExists",
                 TableName { .. } => "TableName",
                 Closed => "Closed",
-                NoMergeOperator { .. } | Merge { .. } | Filter { .. } | Unordered { .. } | ReadOnly { .. } => "Unsupported",
+                NoMergeOperator { .. } | Merge { .. } | Filter { .. } | Unordered { .. } | ReadOnly { .. } => {
+                    "Unsupported"
+                }
                 Unrecovered { .. } | ConditionFailed { .. } | TableEmptied { .. } => "Failed",
                 NotAscending { .. } | MergedExpiry { .. } => "Failed",
                 NotARepository { .. } | OtherStore { .. } | NoRestorePoint { .. } | Occupied { .. } => "Failed",

@@ -19,6 +19,10 @@ const DROPPED: u64 = 4;
 const FIRST_MS: u64 = 1_780_000_000_000;
 const SPAN_MS: u64 = 20_000;
 
+/// Before this time, or after it, the clock of no run has been.
+const EARLIEST_MS: u64 = FIRST_MS / 2;
+const LATEST_MS: u64 = FIRST_MS * 3;
+
 /// Whether a record may be given up, sooner or later.
 pub(crate) fn may_go(key: &[u8], value: &[u8]) -> bool {
     by_key(key) || by_value(value)
@@ -91,6 +95,9 @@ impl CompactionFilter for Droppings {
 
     fn begin(&self, range: &FilterRange<'_>) -> Box<dyn FilterPass> {
         let (watch, last_key) = (Arc::clone(&self.0), range.first.to_vec());
+        if !(EARLIEST_MS..LATEST_MS).contains(&range.now_ms) {
+            watch.note(format!("a filter was asked at {} milliseconds since 1970", range.now_ms));
+        }
         Box::new(Pass { watch, now_ms: range.now_ms, last_key, has_begun: false })
     }
 }

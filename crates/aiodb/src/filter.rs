@@ -43,7 +43,8 @@ pub trait CompactionFilter: Send + Sync {
     fn name(&self) -> &str;
 
     /// From when on a record may go. Asked when the record comes into a run, which keeps the answer, and again where
-    /// [`FilterPass::judge`] has kept the record. A merge that meets nothing that may go does not call the filter.
+    /// [`FilterPass::judge`] has kept the record. A merge that meets nothing that may go does not call the filter. It is called within a
+    /// flush or a merge, and must not use the store. After a panic here the flush or the merge asks it no more.
     fn mark(&self, entry: &FilterEntry<'_>) -> Mark;
 
     /// Begins a pass through a part of a table.
@@ -54,8 +55,8 @@ pub trait CompactionFilter: Send + Sync {
 /// on the way: a crash, a close or a full disk ends a pass at any key, and another one begins there. It is called within a merge, and must not
 /// use the store.
 pub trait FilterPass: Send {
-    /// Says of entries, which come in the order of keys and after those of earlier calls, which of them go. At first all are kept. A
-    /// panic here ends the pass: what it has said of earlier entries counts, and the rest of the table is kept by this merge.
+    /// Says of entries, which come in the order of keys and after those of earlier calls, which of them go. At first all are kept. It must
+    /// not use the store: the merge that calls it holds locks. A panic here ends the pass: what it has said of earlier entries counts, and the rest of the table is kept by this merge.
     fn judge(&mut self, entries: &[FilterEntry<'_>], verdicts: &mut [Verdict]);
 }
 
@@ -104,7 +105,8 @@ impl<'a> FilterRange<'a> {
 pub enum Mark {
     /// Never for its own sake. The filter is asked about it all the same by a merge that has asked about a record before it.
     Never,
-    /// From this time on, in milliseconds since 1970, by the store's clock. Upkeep has it merged then.
+    /// From this time on, in milliseconds since 1970, by the store's clock. Upkeep has it merged then, with others: once one in eight
+    /// records of a file may go, or all that have a time, or a day after the first.
     From(u64),
     /// The filter is asked whenever a merge comes by. No merge is made for it.
     Always,
@@ -160,6 +162,33 @@ pub(crate) enum TableFilter {
     Unregistered,
     /// It, with its name.
     Registered(String, Arc<dyn CompactionFilter>),
+}
+
+/// A pass of a user's filter.
+pub(crate) struct GuardedPass {
+    filter: String,
+    /// Taken out when it ends.
+    pass: Option<Box<dyn FilterPass>>,
+}
+
+impl GuardedPass {
+    pub(crate) fn begin(name: &str, filter: &dyn CompactionFilter, range: &FilterRange<'_>) -> Result<GuardedPass> {
+        let pass = Some(guarded(name, || filter.begin(range))?);
+        Ok(GuardedPass { filter: name.to_string(), pass })
+    }
+
+    pub(crate) fn judge(&mut self, entries: &[FilterEntry<'_>], verdicts: &mut [Verdict]) -> Result<()> {
+        let pass = self.pass.as_mut().expect("it has not ended");
+        guarded(&self.filter, || pass.judge(entries, verdicts))
+    }
+}
+
+impl Drop for GuardedPass {
+    fn drop(&mut self) {
+        let pass = self.pass.take();
+        // Nothing depends on how it ends.
+        let _ = guarded(&self.filter, || drop(pass));
+    }
 }
 
 /// Calls a method of a user's filter, which is given bytes and no state of the engine that could be half changed. A panic there is an

@@ -381,6 +381,62 @@ fn a_panic_gives_up_nothing_and_stops_nothing() {
     db.close().expect("it closes");
 }
 
+/// A filter of whose methods some panic.
+struct Panicking {
+    marked: Arc<AtomicUsize>,
+    panics_in_mark: bool,
+}
+
+impl CompactionFilter for Panicking {
+    fn name(&self) -> &str {
+        "panicking"
+    }
+    fn mark(&self, _: &FilterEntry<'_>) -> Mark {
+        self.marked.fetch_add(1, Ordering::SeqCst);
+        assert!(!self.panics_in_mark, "a mark has a bug");
+        Mark::From(1)
+    }
+    fn begin(&self, _: &FilterRange<'_>) -> Box<dyn FilterPass> {
+        Box::new(EndsBadly)
+    }
+}
+
+struct EndsBadly;
+
+impl FilterPass for EndsBadly {
+    fn judge(&mut self, _: &[FilterEntry<'_>], verdicts: &mut [Verdict]) {
+        verdicts.fill(Verdict::Drop);
+    }
+}
+
+impl Drop for EndsBadly {
+    fn drop(&mut self) {
+        panic!("the end of a pass has a bug");
+    }
+}
+
+#[test]
+fn a_pass_that_panics_at_its_end_has_said_what_goes() {
+    let (_directory, db, table) = open(Panicking { marked: Arc::default(), panics_in_mark: false });
+    (0..20).for_each(|number| put(&table, &format!("{number:02}"), b"value"));
+    db.checkpoint().expect("a checkpoint works");
+    upkeep(&db);
+    assert_eq!(keys(&table), [""; 0]);
+    db.close().expect("the store works");
+}
+
+#[test]
+fn a_flush_asks_no_more_for_marks_after_a_panic() {
+    let marked = Arc::new(AtomicUsize::new(0));
+    let (_directory, db, table) = open(Panicking { marked: Arc::clone(&marked), panics_in_mark: true });
+    (0..20).for_each(|number| put(&table, &format!("{number:02}"), b"value"));
+    db.checkpoint().expect("a checkpoint works");
+    assert_eq!(marked.load(Ordering::SeqCst), 1);
+    upkeep(&db);
+    assert_eq!(keys(&table).len(), 20);
+    db.close().expect("it closes");
+}
+
 #[test]
 fn without_the_filter_merges_go_on_and_nothing_is_given_up() {
     let (directory, db, table) = open(Expiry);

@@ -19,6 +19,7 @@ use crate::flow::write::{Appended, claim_of, last_sequence};
 use crate::format::record::Kind;
 use crate::index::snapshots::View;
 use crate::io::Device;
+use crate::log::Claim;
 use crate::log::stripes::{RANGES, Stripes};
 use crate::planted::{self, Bug};
 use crate::store::catalog::{Generation, TableSlot};
@@ -84,19 +85,31 @@ impl<D: Device> WritePath<D> {
         operations: &[Operation<'_>],
         durability: Durability,
     ) -> Result<Option<Conditional<'a>>> {
+        self.append_conditional_claiming(claim_of(operations), requirements, operations, durability)
+    }
+
+    /// [`WritePath::append_conditional`] with a claim of the caller's.
+    pub(super) fn append_conditional_claiming<'a>(
+        &'a self,
+        claim: Claim,
+        requirements: &[Requirement],
+        operations: &[Operation<'_>],
+        durability: Durability,
+    ) -> Result<Option<Conditional<'a>>> {
         for _ in 0..MOST_ROUNDS {
-            match self.try_conditional(requirements, operations, durability, None)? {
+            match self.try_conditional(claim, requirements, operations, durability, None)? {
                 Attempt::Appended(appended, sequence) => return Ok(Some((appended, sequence))),
                 Attempt::TableChanged => return Ok(None),
                 Attempt::Overtaken => {}
             }
         }
-        self.append_alone(requirements, operations, durability)
+        self.append_alone(claim, requirements, operations, durability)
     }
 
     /// [`WritePath::append_conditional`] while no other write is appended.
     pub(super) fn append_alone<'a>(
         &'a self,
+        claim: Claim,
         requirements: &[Requirement],
         operations: &[Operation<'_>],
         durability: Durability,
@@ -105,7 +118,7 @@ impl<D: Device> WritePath<D> {
         loop {
             let turn = self.take_turn()?;
             let released = self.segments.released();
-            match self.try_conditional(requirements, operations, durability, Some(&turn)) {
+            match self.try_conditional(claim, requirements, operations, durability, Some(&turn)) {
                 Ok(Attempt::Appended(mut appended, sequence)) => {
                     if let Some((state, _)) = appended.as_mut().and_then(|appended| appended.unpublished.as_mut()) {
                         turn.end(state);
@@ -119,7 +132,7 @@ impl<D: Device> WritePath<D> {
                 Err(error) if error.is_full() && rounds > 0 => {
                     drop(turn);
                     rounds -= 1;
-                    if !self.make_room(claim_of(operations), released)? {
+                    if !self.make_room(claim, released)? {
                         return Err(error);
                     }
                 }
@@ -136,7 +149,12 @@ impl<D: Device> WritePath<D> {
         Ok(())
     }
 
-    fn check_requirement(&self, number: usize, requirement: &Requirement, generation: &Arc<Generation>) -> Result<()> {
+    pub(super) fn check_requirement(
+        &self,
+        number: usize,
+        requirement: &Requirement,
+        generation: &Arc<Generation>,
+    ) -> Result<()> {
         let get = || self.get(generation, &requirement.key, &View::LATEST);
         let holds = match &requirement.wanted {
             Wanted::Absent => get()?.is_none(),
@@ -154,6 +172,7 @@ impl<D: Device> WritePath<D> {
 
     fn try_conditional<'a>(
         &'a self,
+        claim: Claim,
         requirements: &[Requirement],
         operations: &[Operation<'_>],
         durability: Durability,
@@ -184,7 +203,7 @@ impl<D: Device> WritePath<D> {
             let sequence = Sequence(state.appended_sequence());
             return Ok(if unchanged() { Attempt::Appended(None, sequence) } else { Attempt::Overtaken });
         }
-        match self.append(operations, durability, turn, unchanged)? {
+        match self.append_claiming(claim, operations, durability, turn, unchanged)? {
             Some(appended) => {
                 let sequence = last_sequence(&appended.placed);
                 Ok(Attempt::Appended(Some(appended), sequence))

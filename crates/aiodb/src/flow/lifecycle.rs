@@ -76,6 +76,7 @@ impl<D: Device> Engine<D> {
             unless_full(engine.checkpoint())?;
         }
         let _ = engine.recovered.set(recovered);
+        engine.dropping.begin();
         Ok(engine)
     }
 

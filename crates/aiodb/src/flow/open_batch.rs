@@ -88,6 +88,17 @@ impl<D: Device> AppendPath<D> {
         Ok(state.open.as_ref().is_some_and(fits).then_some(state))
     }
 
+    /// Whether [`AppendPath::room_for`] would find room for a put now without any that must be made for it.
+    pub(crate) fn has_room_to_spare(&self, operations: &[Operation<'_>], length: usize) -> bool {
+        let state = self.commit.lock();
+        let is_there = match &state.open {
+            Some(open) if open.batch.fits(operations.iter().map(|operation| &operation.append)) => true,
+            None if !self.needs_segment(&state, length) => true,
+            _ => self.segments.has_free(Claim::Ordinary),
+        };
+        is_there && self.segments.is_reserve_whole()
+    }
+
     /// Whether a segment may be taken: work that makes room takes of the reserve only where no more could be made.
     pub(crate) fn may_take(&self, claim: Claim, is_made: bool) -> bool {
         self.segments.has_free(claim) && (is_made || self.segments.free_count() > RESERVED_SEGMENTS)

@@ -109,7 +109,8 @@ impl<D: Device> WritePath<D> {
         self.append_claiming(claim_of(operations), operations, durability, turn, permitted)
     }
 
-    fn append_claiming(
+    /// [`WritePath::append`] with a claim of the caller's.
+    pub(super) fn append_claiming(
         &self,
         claim: Claim,
         operations: &[Operation<'_>],
@@ -213,7 +214,7 @@ impl<D: Device> WritePath<D> {
     }
 
     /// Whether [`WritePath::apply_backpressure`] would do anything but look.
-    fn has_backpressure(&self, operations: &[Operation<'_>]) -> bool {
+    pub(super) fn has_backpressure(&self, operations: &[Operation<'_>]) -> bool {
         let is_held_up = |ordered: &OrderedIndex<D>| {
             ordered.throttle.is_ahead(|| ordered.memtable.active_load())
                 || ordered.memtable.is_full()

@@ -11,6 +11,7 @@ mod asking;
 mod copy;
 pub(crate) mod counts;
 mod cursor;
+mod due;
 mod edits;
 mod file;
 pub(crate) mod filtering;

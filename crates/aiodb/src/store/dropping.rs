@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Mutex, Rank};
 
 /// Bytes that the queue takes in memory, at most, about: filters are asked again when it has shrunk to half of that.
@@ -28,6 +29,8 @@ impl Dropped {
 /// The queue. It lasts as long as the process: whoever opens the store next asks the filters again.
 #[derive(Default)]
 pub(crate) struct Dropping {
+    /// Set once the store is open. Relaxed: no other thread is there before.
+    has_begun: AtomicBool,
     queue: Mutex<Queue, { Rank::Dropping as u8 }>,
 }
 
@@ -38,6 +41,16 @@ struct Queue {
 }
 
 impl Dropping {
+    /// From now on filters may be asked what goes.
+    pub(crate) fn begin(&self) {
+        self.has_begun.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether filters may be asked what goes.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.has_begun.load(Ordering::Relaxed)
+    }
+
     /// Whether filters may give up more now: a step of a merge that finds it so may give up as much as one file has.
     pub(crate) fn has_room(&self) -> bool {
         self.lock(|queue| queue.bytes < MAX_BYTES)

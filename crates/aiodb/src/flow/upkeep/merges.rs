@@ -61,9 +61,8 @@ impl<D: Device> Upkeep<D> {
         let asked = |entries| _ = self.meters.filter_asked_entries.fetch_add(entries as u64, Ordering::Relaxed);
         let dropped = |table, key: &[u8], sequence| self.dropping.push(Dropped { table, key: key.into(), sequence });
         work(Some(&Filtering {
-            filter_of: &|table| {
-                self.catalog.generation(table).map_or(TableFilter::None, |of| self.filter_of(&of.settings))
-            },
+            filter_of: &|table| self.filter_of_table(table),
+            asks: self.dropping.has_begun(),
             now_ms: self.certain_ms(),
             has_room: &|| self.dropping.has_room(),
             dropped: &dropped,
@@ -72,17 +71,23 @@ impl<D: Device> Upkeep<D> {
         }))
     }
 
+    /// The compaction filter of a table. One that an ingest has just named may not be in the catalog yet: its marks are carried on.
+    fn filter_of_table(&self, table: u32) -> TableFilter {
+        let generation = self.catalog.generation(table);
+        generation.map_or(TableFilter::Unregistered, |generation| self.filter_of(&generation.settings))
+    }
+
     /// The compaction filter of a table with these settings.
     pub(crate) fn filter_of(&self, settings: &Settings) -> TableFilter {
         let find = |name: &String| self.options.compaction_filters.find(name).unwrap_or(TableFilter::Unregistered);
         settings.compaction_filter.as_ref().map_or(TableFilter::None, find)
     }
 
-    /// Does a bounded part of asking filters about what may go by now. True if there may be more to do.
+    /// Does a bounded part of asking filters about what may go by now, where there is room for it. True if there may be more to do.
     pub(crate) fn ask_filters(&self) -> Result<bool> {
         let may_ask = !self.options.compaction_filters.is_empty() && self.dropping.is_short();
         let Some(ordered) = self.ordered.get(IndexKind::Lsm).filter(|_| may_ask) else { return Ok(false) };
-        self.merging(ordered, &|context| ordered.filter_some(context))
+        self.merging_with(ordered, &|context| ordered.filter_some(context), |ask| ask())
     }
 
     /// Counts what runs name more of a table's chunks, or less, than before.
@@ -171,6 +176,16 @@ impl<D: Device> Upkeep<D> {
     }
 
     fn merging(&self, ordered: &OrderedIndex<D>, merge: &dyn Fn(&RunContext<'_>) -> Result<bool>) -> Result<bool> {
+        self.merging_with(ordered, merge, |merge| self.making_room(merge))
+    }
+
+    /// [`Upkeep::merging`], by a call that may call again what it is given.
+    fn merging_with(
+        &self,
+        ordered: &OrderedIndex<D>,
+        merge: &dyn Fn(&RunContext<'_>) -> Result<bool>,
+        call: impl FnOnce(&dyn Fn() -> Result<bool>) -> Result<bool>,
+    ) -> Result<bool> {
         if ordered.committed.runs().is_none() || self.options.read_only {
             return Ok(false);
         }
@@ -180,7 +195,7 @@ impl<D: Device> Upkeep<D> {
         let piled_up = |index_key: &[u8], operands| self.must_fold(index_key, operands);
         let chunks_of = |entry: &Entry| self.chunks_of(entry);
         let accounting = Accounting { chunks_of: &chunks_of, died: &died, piled_up: &piled_up, ..Accounting::NONE };
-        self.making_room(|| self.with_context(ordered, &accounting, merge))
+        call(&|| self.with_context(ordered, &accounting, merge))
     }
 
     /// Returns when merges are not too far behind: a writer does what is to be done before more can be added. Where a run

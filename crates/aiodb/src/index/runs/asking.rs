@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use super::filtering::{self, EntryMark, Filtering, Marker, Passes, mark_of, only_put, plain_value};
-use crate::filter::{FilterEntry, FilterRange, TableFilter, Verdict, guarded};
+use super::filtering::{self, EntryMark, Filtering, Marker, Passes, only_put, plain_value};
+use crate::filter::{FilterEntry, FilterRange, GuardedPass, TableFilter, Verdict};
 use crate::format::run::marks::NEVER;
 use crate::index::chain::VersionChain;
 use crate::index::codec::table_of;
@@ -44,10 +44,14 @@ pub(super) struct Asking<'a> {
     marker: Marker<'a>,
     passes: Passes,
     has_oldest: bool,
+    /// Whether there was room for what filters give up when this step began: it may give up as much as a file has.
+    may_ask: bool,
     /// Records that are newer are not asked about: the oldest snapshot does not see them.
     newest: u64,
     waiting: Vec<Waiting>,
     waiting_bytes: usize,
+    /// Whether a filter is to be asked about a key that waits.
+    is_question: bool,
     asked: usize,
 }
 
@@ -62,13 +66,27 @@ pub(super) struct Decided {
 impl<'a> Asking<'a> {
     pub(super) fn new(
         filtering: &'a Filtering<'a>,
-        passes: Passes,
+        mut passes: Passes,
         oldest_snapshot: u64,
         has_oldest: bool,
     ) -> Asking<'a> {
         let newest = if planted::is_on(Bug::AskedAboveSnapshot) { u64::MAX } else { oldest_snapshot };
-        let marker = Marker::new(filtering);
-        Asking { marker, passes, has_oldest, newest, waiting: Vec::new(), waiting_bytes: 0, asked: 0 }
+        let may_ask = filtering.asks && (filtering.has_room)();
+        if !may_ask {
+            // It would miss what this step passes by.
+            passes.pass = None;
+        }
+        Asking {
+            marker: Marker::new(filtering),
+            passes,
+            has_oldest,
+            may_ask,
+            newest,
+            waiting: Vec::new(),
+            waiting_bytes: 0,
+            is_question: false,
+            asked: 0,
+        }
     }
 
     /// What filters know, for the next step.
@@ -81,6 +99,11 @@ impl<'a> Asking<'a> {
         self.asked > 0 && !(self.marker.filtering.has_room)()
     }
 
+    /// Bytes of what waits, about.
+    pub(super) fn waiting_bytes(&self) -> u64 {
+        self.waiting_bytes as u64
+    }
+
     /// Whether all that waits is to be decided before this key is offered.
     pub(super) fn is_due_before(&self, key: &[u8]) -> bool {
         let is_full = self.waiting.len() >= ASKED_AT_ONCE || self.waiting_bytes >= MAX_WAITING_BYTES;
@@ -91,6 +114,7 @@ impl<'a> Asking<'a> {
     pub(super) fn offer(&mut self, key: Box<[u8]>, taken: Taken) {
         let (mark, is_asked) = self.question(&key, &taken.chain, taken.carried);
         let value = if is_asked { taken.chain.newest().and_then(plain_value) } else { None };
+        self.is_question |= is_asked;
         self.waiting_bytes += key.len() + taken.chain.inline_bytes() + value.as_ref().map_or(0, |value| value.len());
         self.waiting.push(Waiting { key, taken, mark, is_asked, value });
     }
@@ -112,18 +136,16 @@ impl<'a> Asking<'a> {
             _ if chain.is_partial() => return (carried.asked(), false),
             Some((_, None)) => return (carried.asked(), false),
             Some((_, Some(_))) => true,
-            None => self.waiting.iter().any(|waiting| waiting.is_asked),
+            None => self.is_question,
         };
-        let is_asked = (is_at_work || carried.mark <= self.passes.now_ms)
-            && entry.sequence <= self.newest
-            && (self.marker.filtering.has_room)();
-        (carried, is_asked)
+        let may_go = is_at_work || carried.mark <= self.passes.now_ms;
+        (carried, may_go && self.may_ask && entry.sequence <= self.newest)
     }
 
     /// Decides what becomes of the keys that wait.
     pub(super) fn decide(&mut self) -> Vec<Decided> {
         let waiting = std::mem::take(&mut self.waiting);
-        self.waiting_bytes = 0;
+        (self.waiting_bytes, self.is_question) = (0, false);
         let mut verdicts = self.judge(&waiting).unwrap_or_default().into_iter();
         let decided = |waiting: Waiting| {
             let verdict = if waiting.is_asked { verdicts.next() } else { None };
@@ -149,11 +171,11 @@ impl<'a> Asking<'a> {
         let filtering = self.marker.filtering;
         let range = FilterRange::new(first.key, self.passes.now_ms, self.has_oldest);
         let (_, pass) = self.passes.pass.get_or_insert_with(|| {
-            let begun = guarded(name, || filter.begin(&range)).inspect_err(filtering.failed);
+            let begun = GuardedPass::begin(name, &**filter, &range).inspect_err(filtering.failed);
             (self.marker.table, begun.ok())
         });
         let mut verdicts = vec![Verdict::default(); entries.len()];
-        let judged = guarded(name, || pass.as_mut().map(|pass| pass.judge(&entries, &mut verdicts)));
+        let judged = pass.as_mut().map_or(Ok(()), |pass| pass.judge(&entries, &mut verdicts));
         if judged.inspect_err(filtering.failed).is_err() {
             *pass = None;
         }
@@ -166,8 +188,8 @@ impl<'a> Asking<'a> {
     }
 
     /// The mark of an entry that its filter has kept at the time of this merge.
-    fn mark_kept(&self, waiting: &Waiting) -> EntryMark {
-        let mark = mark_of(&self.marker.filter, &waiting.key, &waiting.taken.chain, self.marker.filtering.failed);
+    fn mark_kept(&mut self, waiting: &Waiting) -> EntryMark {
+        let mark = self.marker.mark_here(&waiting.key, &waiting.taken.chain);
         if mark.due_ms <= self.passes.now_ms { EntryMark { mark: mark.mark, ..EntryMark::NEVER } } else { mark }
     }
 
@@ -179,8 +201,9 @@ impl<'a> Asking<'a> {
         {
             (filtering.dropped)(self.marker.table, user_key, entry.sequence);
         }
-        let now_ms = self.passes.now_ms;
-        EntryMark { mark: now_ms, due_ms: now_ms, next_due_ms: NEVER }
+        // What went for the sake of another may not find that again.
+        let mark = waiting.mark.mark.min(self.passes.now_ms);
+        EntryMark { mark, due_ms: mark, next_due_ms: NEVER }
     }
 }
 

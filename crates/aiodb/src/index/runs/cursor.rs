@@ -9,6 +9,7 @@ use super::lookup::place_of;
 use super::set::{Piece, RunSet};
 use crate::Result;
 use crate::cache::Cache;
+use crate::format::run::marks::NEVER;
 use crate::index::chain::VersionChain;
 use crate::io::buffer::AlignedBuffer;
 use crate::io::{Device, UNIT_BYTES};
@@ -156,8 +157,11 @@ impl RunCursor {
 
     /// What is noted of the block here for filters.
     pub(super) fn mark<D: Device>(&self, set: &RunSet<D>) -> EntryMark {
-        let marks = self.piece(set).file.marks.as_ref();
-        marks.map_or(EntryMark::NEVER, |marks| EntryMark::carried(marks.blocks[self.number], marks.due_ms))
+        let file = self.piece(set).file;
+        let Some(marks) = &file.marks else { return EntryMark::NEVER };
+        let mark = EntryMark::carried(marks.blocks[self.number], marks.due_ms);
+        // In this process filters have been asked about all of it, or cannot be.
+        if file.next_due_ms() == NEVER { mark.asked() } else { mark }
     }
 
     /// Bytes of the blocks that it has looked at.

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use super::filtering::opened_worth_asking_ms;
 use crate::format::manifest::damage_error;
 use crate::format::run::RunSeed;
 use crate::format::run::block::{Block, Chain};
@@ -40,7 +41,7 @@ pub(super) struct RunFile<D: Device> {
     filter: Filter,
     /// `None` where no compaction filter has anything to do with the entries.
     pub(super) marks: Option<Marks>,
-    /// The earliest time at which a filter is to be asked, which it has not been in this process.
+    /// The time from which on so much is due, of which no filter has been asked in this process, that the file is worth writing again.
     next_due_ms: u64,
     /// Set once no set of runs has the file.
     dropped: OnceLock<Arc<Removals>>,
@@ -160,7 +161,7 @@ impl<D: Device> RunFile<D> {
                 Some(marks.ok_or_else(|| malformed(parts.marks, "marks that do not fit"))?)
             }
         };
-        let next_due_ms = marks.as_ref().map_or(NEVER, |marks| marks.due_ms);
+        let next_due_ms = marks.as_ref().map_or(NEVER, opened_worth_asking_ms);
         let parts = FileParts { footer, fences, filter, marks, next_due_ms };
         Ok(Arc::new(RunFile::new(device, (path, file), seed, name, parts)))
     }
@@ -190,7 +191,7 @@ impl<D: Device> RunFile<D> {
         RunFile { device, path, file, seed, name, footer, fences, filter, marks, next_due_ms, dropped, is_unreadable }
     }
 
-    /// The earliest time at which a filter is to be asked about an entry, which it has not been in this process.
+    /// The time from which on so much is due, of which no filter has been asked in this process, that the file is worth writing again.
     pub(super) fn next_due_ms(&self) -> u64 {
         self.next_due_ms
     }

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::filter::{FilterEntry, FilterPass, Mark, TableFilter, guarded};
+use crate::filter::{FilterEntry, GuardedPass, Mark, TableFilter, guarded};
 use crate::format::compression::decompress;
 use crate::format::record::Kind;
-use crate::format::run::marks::NEVER;
+use crate::format::run::marks::{Marks, NEVER};
 use crate::index::chain::{Entry, VersionChain};
 use crate::index::codec::{decode_key, table_of};
 use crate::{Error, Sequence};
@@ -14,13 +14,22 @@ use crate::{Error, Sequence};
 /// A compressed value that is longer than this is not shown to a filter.
 const MAX_PLAIN_BYTES: usize = 64 << 10;
 
+/// A file is written again for the sake of filters when one in so many of its entries is due, or all that have a time...
+const DUE_SHARE: usize = 8;
+
+/// ...or so long after the first.
+const MAX_OVERDUE_MS: u64 = 24 * 60 * 60 * 1000;
+
 /// The questions of flushes and merges to the store about filters, and what they tell it.
 pub(crate) struct Filtering<'a> {
     /// The filter of a table.
     pub(crate) filter_of: &'a dyn Fn(u32) -> TableFilter,
+    /// Whether filters may be asked what goes. They are not as long as the store is being opened: an index may be incomplete, and the time
+    /// is not known. Marks are all that they say then.
+    pub(crate) asks: bool,
     /// The store's time.
     pub(crate) now_ms: u64,
-    /// Whether more can be given up now.
+    /// Whether a file that is begun now may give up more.
     pub(crate) has_room: &'a dyn Fn() -> bool,
     /// Called with a table, a user's key of it, and the sequence of the put that is given up.
     pub(crate) dropped: &'a dyn Fn(u32, &[u8], u64),
@@ -82,18 +91,45 @@ impl EntryMark {
     }
 }
 
-/// The mark of a key that comes into a run for the first time.
-pub(super) fn mark_of(filter: &TableFilter, key: &[u8], chain: &VersionChain, failed: &dyn Fn(&Error)) -> EntryMark {
+/// The time from which on a file of so many entries, or blocks, is worth writing again for the sake of those that are due at these times: so
+/// what is written for a record that may go is bounded, however far the times of a file lie apart.
+pub(super) fn worth_asking_ms(mut due_ms: Vec<u64>, all: usize) -> u64 {
+    let Some(first_ms) = due_ms.iter().min().copied() else { return NEVER };
+    let enough = all.div_ceil(DUE_SHARE).clamp(1, due_ms.len());
+    let (_, enough_ms, _) = due_ms.select_nth_unstable(enough - 1);
+    (*enough_ms).min(first_ms.saturating_add(MAX_OVERDUE_MS))
+}
+
+/// The same of a file that is opened.
+pub(super) fn opened_worth_asking_ms(marks: &Marks) -> u64 {
+    let due_ms = marks.blocks.iter().filter(|mark| **mark != NEVER).map(|mark| marks.due_ms.max(*mark));
+    worth_asking_ms(due_ms.filter(|due_ms| *due_ms != NEVER).collect(), marks.blocks.len())
+}
+
+/// The mark of a key that comes into a run for the first time. A filter that panics is not asked again.
+pub(super) fn mark_of(
+    filter: &mut TableFilter,
+    key: &[u8],
+    chain: &VersionChain,
+    failed: &dyn Fn(&Error),
+) -> EntryMark {
     let Some((user_key, entry)) = only_put(key, chain) else { return EntryMark::NEVER };
-    match filter {
-        TableFilter::None => EntryMark::NEVER,
-        TableFilter::Unregistered => EntryMark::UNKNOWN,
+    let marked = match filter {
+        TableFilter::None => return EntryMark::NEVER,
+        TableFilter::Unregistered => return EntryMark::UNKNOWN,
         TableFilter::Registered(name, filter) => {
             let value = plain_value(entry);
-            let mark = guarded(name, || filter.mark(&seen(user_key, entry, value.as_deref()))).inspect_err(failed);
-            mark.map_or(EntryMark::UNKNOWN, EntryMark::new)
+            guarded(name, || filter.mark(&seen(user_key, entry, value.as_deref())))
         }
-    }
+    };
+    marked.map_or_else(
+        |error| {
+            failed(&error);
+            *filter = TableFilter::Unregistered;
+            EntryMark::UNKNOWN
+        },
+        EntryMark::new,
+    )
 }
 
 /// The user's key and the put that a filter may be asked about, if there is nothing else of the key here. Where the chain is partial, an older run may
@@ -138,7 +174,12 @@ impl<'a> Marker<'a> {
     /// See [`mark_of`].
     pub(super) fn mark(&mut self, key: &[u8], chain: &VersionChain) -> EntryMark {
         self.come_to(table_of(key));
-        mark_of(&self.filter, key, chain, self.filtering.failed)
+        self.mark_here(key, chain)
+    }
+
+    /// See [`mark_of`], of a key of the table that it has come to.
+    pub(super) fn mark_here(&mut self, key: &[u8], chain: &VersionChain) -> EntryMark {
+        mark_of(&mut self.filter, key, chain, self.filtering.failed)
     }
 }
 
@@ -147,7 +188,7 @@ pub(super) struct Passes {
     /// The time of the merge.
     pub(super) now_ms: u64,
     /// A pass through a table. It has begun at the first block where something may go; `None` in its place after a panic.
-    pub(super) pass: Option<(u32, Option<Box<dyn FilterPass>>)>,
+    pub(super) pass: Option<(u32, Option<GuardedPass>)>,
 }
 
 impl Passes {

@@ -99,7 +99,7 @@ impl<D: Device> RunIngest<D> {
         let chain: VersionChain = [entry].into_iter().collect();
         let output = self.output.as_mut().expect("it was just made");
         // A filter that panics is asked again by a merge, which says so.
-        let mark = mark_of(&self.filter, &key, &chain, &|_| ());
+        let mark = mark_of(&mut self.filter, &key, &chain, &|_| ());
         output.add(&key, &chain, life, mark)?;
         self.last_key = key;
         Ok(())

@@ -14,12 +14,12 @@ use super::policy::{Compaction, Job, choose, choose_all, choose_at_rest};
 use super::set::{Piece, Run, RunSet};
 use super::writer::{Making, RunWriter};
 use super::{RunContext, Runs};
-use crate::Result;
 use crate::config::MergePolicy;
 use crate::format::run::manifest::{ManifestRun, RunFileName, RunManifest};
 use crate::index::range_tombstones::{MANY_RANGES, RangeTombstone, Urgency};
 use crate::io::Device;
 use crate::planted::{self, Bug};
+use crate::{Error, Result};
 
 /// Times that a step may take in more bytes than it is to write: where entries meet, less is written than read.
 const READ_RATIO: u64 = 2;
@@ -76,12 +76,17 @@ impl<D: Device> Runs<D> {
         let files = inputs.iter().flat_map(|run| &run.files);
         let base = files.map(|file| file.footer.smallest_sequence).min().unwrap_or(0);
         let number = inputs.last().expect("a merge has runs").number;
+        let is_begun = inputs.iter().any(|run| run.merge > 0);
         let passes = self.take_passes(number, context);
         let now_ms = passes.now_ms;
-        let merge = Merge::new(&set, cursors, job.runs.end == set.runs.len(), passes, context);
-        let written = self.write(merge, base, step_bytes);
         // What comes before an error is merged again: a pass begins there anew.
-        let mut made = written.inspect_err(|_| self.put_passes(number, Passes::new(now_ms), context))?;
+        let put_back = |_: &Error| {
+            if is_begun {
+                self.put_passes(number, Passes::new(now_ms), context);
+            }
+        };
+        let merge = Merge::new(&set, cursors, job.runs.end == set.runs.len(), passes, context);
+        let mut made = self.write(merge, base, step_bytes).inspect_err(put_back)?;
         let left = |run: &Run<D>| {
             let is_left =
                 |file: &&Arc<RunFile<D>>| made.next.as_ref().is_some_and(|next| file.footer.largest_key >= *next);
@@ -97,7 +102,7 @@ impl<D: Device> Runs<D> {
             progress.apply(manifest);
             made.changes.apply(manifest);
         });
-        edited.inspect_err(|_| self.put_passes(number, Passes::new(now_ms), context))?;
+        edited.inspect_err(put_back)?;
         if let Some(passes) = made.passes.filter(|_| made.next.is_some()) {
             self.put_passes(number, passes, context);
         }
@@ -108,32 +113,16 @@ impl<D: Device> Runs<D> {
     /// What filters know of a merge: nothing but the time, if it begins.
     fn take_passes(&self, merge: u64, context: &RunContext<'_>) -> Passes {
         let now_ms = context.filtering.map_or(0, |filtering| filtering.now_ms);
-        let begun = context.filtering.and_then(|_| self.passes.lock().expect(NO_PANIC).remove(&merge));
+        let asks = context.filtering.filter(|filtering| filtering.asks);
+        let begun = asks.and_then(|_| self.passes.lock().expect(NO_PANIC).remove(&merge));
         begun.unwrap_or_else(|| Passes::new(now_ms))
     }
 
     /// Keeps what filters know of a merge for its next step.
     fn put_passes(&self, merge: u64, passes: Passes, context: &RunContext<'_>) {
-        if context.filtering.is_some() {
+        if context.filtering.is_some_and(|filtering| filtering.asks) {
             self.passes.lock().expect(NO_PANIC).insert(merge, passes);
         }
-    }
-
-    /// A bounded part of asking filters about what may go since a merge came by: writes a file again. False if there is nothing to ask.
-    pub(crate) fn filter_step(&self, context: &RunContext<'_>) -> Result<bool> {
-        let Some(filtering) = context.filtering.filter(|filtering| (filtering.has_room)()) else { return Ok(false) };
-        let _turn = self.steps.lock();
-        let set = self.set()?;
-        let oldest_snapshot = context.snapshots.oldest().0;
-        let is_due = |piece: Piece<'_, D>| {
-            let file = piece.file;
-            let is_visible = file.footer.largest_sequence <= oldest_snapshot;
-            file.next_due_ms() <= filtering.now_ms && is_visible && !file.is_unreadable()
-        };
-        let Some(place) = find(&set, |place| Ok(is_due(place.piece(&set))))? else { return Ok(false) };
-        self.step_bytes(u64::MAX)?;
-        self.rewrite(&set, place, None, context)?;
-        Ok(true)
     }
 
     /// A bounded part of carrying out the range tombstones behind which no snapshot looks: writes a file again without what they
@@ -190,7 +179,8 @@ impl<D: Device> Runs<D> {
         let mut next = merge.next_key();
         while let Some(key) = next.take_if(|_| {
             let is_first = merge.visited_keys == 0;
-            let written = output.as_ref().map_or(0, RunWriter::bytes);
+            let waiting = merge.asking.as_ref().map_or(0, Asking::waiting_bytes);
+            let written = output.as_ref().map_or(0, RunWriter::bytes) + waiting;
             let has_room = written < budget_bytes && merge.visited_bytes() < budget_bytes.saturating_mul(READ_RATIO);
             let is_full = budget_bytes < u64::MAX && merge.asking.as_ref().is_some_and(Asking::is_full);
             is_first || has_room && !is_full
@@ -257,7 +247,7 @@ impl<D: Device> Runs<D> {
 
     /// Writes one file of a run again: without what range tombstones have deleted, and without a table that is gone, of which the
     /// batch is known that makes it so.
-    fn rewrite(
+    pub(super) fn rewrite(
         &self,
         set: &Arc<RunSet<D>>,
         place: Place,
@@ -298,13 +288,13 @@ impl<D: Device> Runs<D> {
 
 /// A piece of a run of a set.
 #[derive(Clone, Copy)]
-struct Place {
+pub(super) struct Place {
     run: usize,
     piece: usize,
 }
 
 impl Place {
-    fn piece<D: Device>(self, set: &RunSet<D>) -> Piece<'_, D> {
+    pub(super) fn piece<D: Device>(self, set: &RunSet<D>) -> Piece<'_, D> {
         set.runs[self.run].piece(self.piece)
     }
 
@@ -314,13 +304,17 @@ impl Place {
     }
 }
 
+/// All pieces.
+pub(super) fn places<D: Device>(set: &RunSet<D>) -> impl Iterator<Item = Place> {
+    let runs = set.runs.iter().map(Run::all).enumerate();
+    runs.flat_map(|(run, pieces)| pieces.map(move |piece| Place { run, piece }))
+}
+
 /// The first piece of which `wanted` says so.
 fn find<D: Device>(set: &RunSet<D>, wanted: impl Fn(Place) -> Result<bool>) -> Result<Option<Place>> {
-    for (run, pieces) in set.runs.iter().map(Run::all).enumerate() {
-        for piece in pieces {
-            if wanted(Place { run, piece })? {
-                return Ok(Some(Place { run, piece }));
-            }
+    for place in places(set) {
+        if wanted(place)? {
+            return Ok(Some(place));
         }
     }
     Ok(None)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::file::{FileParts, Removals, RunFile, hash_of, path_of};
-use super::filtering::EntryMark;
+use super::filtering::{EntryMark, worth_asking_ms};
 use crate::checksum::{crc32c, crc32c_append};
 use crate::format::entry::Entry;
 use crate::format::run::RunSeed;
@@ -74,6 +74,8 @@ pub(super) struct RunWriter<D: Device> {
     marks: Vec<u64>,
     /// The earliest of all entries.
     mark: EntryMark,
+    /// When filters are to be asked about entries in this process.
+    due_ms: Vec<u64>,
     is_finished: bool,
 }
 
@@ -116,6 +118,7 @@ impl<D: Device> RunWriter<D> {
             block_mark: NEVER,
             marks: Vec::new(),
             mark: EntryMark::NEVER,
+            due_ms: Vec::new(),
             is_finished: false,
         })
     }
@@ -145,6 +148,7 @@ impl<D: Device> RunWriter<D> {
         if mark.mark != NEVER {
             self.block_mark = self.block_mark.min(mark.mark);
             self.mark = self.mark.least(mark);
+            self.due_ms.extend(Some(mark.next_due_ms).filter(|due_ms| *due_ms != NEVER));
         }
         self.entries += entries.len() as u64;
         self.latest_life = self.latest_life.max(latest_life);
@@ -268,7 +272,8 @@ impl<D: Device> RunWriter<D> {
         self.is_finished = true;
         let (path, file) = (self.path.clone(), self.file.clone());
         let fences = std::mem::take(&mut self.fences);
-        let parts = FileParts { footer, fences, filter, marks, next_due_ms: self.mark.next_due_ms };
+        let next_due_ms = worth_asking_ms(std::mem::take(&mut self.due_ms), self.hashes.len());
+        let parts = FileParts { footer, fences, filter, marks, next_due_ms };
         Ok(RunFile::written(&self.device, (path, file), self.seed, parts))
     }
 }

@@ -2,6 +2,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::filter::TableFilter;
 use crate::io::Device;
 use crate::io::sim::{Call, Effect, SimDevice};
 use crate::{Batch, Db, Durability, IndexKind, Options, Step, Table};
@@ -211,4 +212,14 @@ fn a_run_that_cannot_be_read_is_left_alone() {
         let trouble = world.db.stats().trouble.expect("it is shown");
         assert!(trouble.contains("cannot read"), "{trouble}");
     }
+}
+
+/// An ingest names its runs before the catalog has the table: no merge takes their marks away.
+#[test]
+fn a_table_that_the_catalog_does_not_have_may_have_a_filter() {
+    let world = World::with_segments(1 << 20, 10, 0);
+    let engine = &world.db.engine.engine;
+    let generation = world.small.slot.generation().expect("the table is there");
+    assert!(matches!(engine.filter_of_table(generation.id), TableFilter::None));
+    assert!(matches!(engine.filter_of_table(generation.id + 1000), TableFilter::Unregistered));
 }

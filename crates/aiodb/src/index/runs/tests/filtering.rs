@@ -61,11 +61,13 @@ fn number_of(key: &[u8]) -> u32 {
     u32::from_be_bytes(key.try_into().expect("keys have four bytes"))
 }
 
+/// The time of a pass, and what it was asked about.
+type Asked = (u64, Vec<u32>);
+
 /// Gives up even keys whose time has come, and keeps those that it could give up with odd ones.
 #[derive(Clone, Default)]
 struct Counting {
-    /// The time of each pass, and what it was asked about.
-    passes: Arc<Mutex<Vec<(u64, Vec<u32>)>>>,
+    passes: Arc<Mutex<Vec<Asked>>>,
     rule: Rule,
     number: usize,
     now_ms: u64,
@@ -195,7 +197,7 @@ impl Filtered {
         std::mem::take(&mut self.dropped.borrow_mut())
     }
 
-    fn take_passes(&self) -> Vec<(u64, Vec<u32>)> {
+    fn take_passes(&self) -> Vec<Asked> {
         std::mem::take(&mut self.filter.passes.lock().expect("nobody panics with it"))
     }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use aiodb::Durability;
+use aiodb::io::memory::control_group_bytes;
 use serde::{Deserialize, Serialize};
 
 /// Less than this is no use: memtables and buffers alone may take it.
@@ -55,7 +56,8 @@ pub struct Config {
     /// Memory by which the caches are sized, as `512mb` or in bytes; `0` where it does not matter. A quarter is for values, a quarter for
     /// blocks of the index; memtables, filters and buffers take of the rest.
     pub maxmemory: String,
-    /// Bytes of memory for values that were read or written lately. Default: a quarter of `maxmemory`, or 64 MiB.
+    /// Bytes of memory for values that were read or written lately. Default: a quarter of `maxmemory`, or 64 MiB, but not more than an eighth
+    /// of what the control group allows.
     pub cache_bytes: u64,
     /// Threads for connections; 0 takes one for each processor.
     pub threads: usize,
@@ -315,6 +317,11 @@ impl Layer {
     }
 }
 
+/// Of so many bytes for the cache those that a control group's limit of memory has room for: an eighth of it.
+fn cache_bytes_within(usual: u64, limit: Option<u64>) -> u64 {
+    limit.map_or(usual, |bytes| usual.min(bytes / 8))
+}
+
 impl Config {
     /// The settings of layers, of which earlier ones count before later ones.
     pub fn of_layers(layers: impl IntoIterator<Item = Layer>) -> Result<Config, ConfigError> {
@@ -350,8 +357,11 @@ impl Config {
                 users: users.unwrap_or(config.users),
             };
         }
-        if let Some(memory) = config.memory_bytes()?.filter(|_| !has_cache_bytes) {
-            config.cache_bytes = memory / 4;
+        if !has_cache_bytes {
+            config.cache_bytes = match config.memory_bytes()? {
+                Some(memory) => memory / 4,
+                None => cache_bytes_within(config.cache_bytes, control_group_bytes()),
+            };
         }
         config.check()?;
         Ok(config)

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use aiodb::Options;
+use aiodb::io::memory::control_group_bytes;
 use sd_notify::NotifyState;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
@@ -37,6 +38,9 @@ use crate::tls::Tls;
 
 /// Turns of a thread after which it takes one from the common queue.
 const COMMON_QUEUE_TURNS: u32 = 3;
+
+/// Memory that the server gets by with under a hundred writers, without caches that were made larger.
+const ENOUGH_MEMORY: u64 = 512 << 20;
 
 /// Connections that the system keeps until they are accepted.
 const BACKLOG_WAIT: Duration = Duration::from_millis(100);
@@ -100,6 +104,13 @@ pub fn serve(config: Config, log: impl Fn(&LogLine) + Send + Sync + 'static) -> 
         tls: if tls.is_some() { listen(&config.bind, config.tls_port)? } else { Vec::new() },
         monitoring: config.metrics_address()?.map(bind).transpose()?,
     };
+    if let Some(bytes) = control_group_bytes().filter(|bytes| *bytes < ENOUGH_MEMORY) {
+        log.say(&format!(
+            "the control group allows {} MiB of memory: under many writers the server may need up to {} MiB, and be killed",
+            bytes >> 20,
+            ENOUGH_MEMORY >> 20
+        ));
+    }
     let options = store_options(&config)?;
     let keyspace = Keyspace::open(&config.dir, config.databases, options, &|line: &str| log.say(line))?;
     let mut runtime = tokio::runtime::Builder::new_multi_thread();

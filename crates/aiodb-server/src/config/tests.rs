@@ -61,3 +61,9 @@ fn what_is_printed_can_be_read() {
     let layer: Layer = toml::from_str(&printed).unwrap();
     assert_eq!(Config::of_layers([layer]).unwrap(), Config { requirepass: "(hidden)".into(), ..config });
 }
+
+#[test]
+fn a_small_control_group_has_a_small_cache() {
+    let of = |limit| super::cache_bytes_within(64 << 20, limit);
+    assert_eq!((of(None), of(Some(16 << 30)), of(Some(256 << 20))), (64 << 20, 64 << 20, 32 << 20));
+}

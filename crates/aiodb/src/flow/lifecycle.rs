@@ -40,6 +40,15 @@ use crate::sync::Mutex;
 use crate::sync::atomic::Ordering;
 use crate::{Error, IndexKind, Options, Result};
 
+/// Both memtables of an ordered index take two parts in so many of the memory, at most.
+const MEMTABLES_SHARE: u64 = 5;
+
+/// Bytes of memory of a key in a memtable, about: a short one with its entry, and its part of nodes that are not full.
+const MEMTABLE_KEY_BYTES: u64 = 300;
+
+/// A memtable is not made smaller than this.
+const LEAST_MEMTABLE_KEYS: u64 = 16 << 10;
+
 /// The cache of blocks of sorted runs has one part in so many of the memory, where the options do not say.
 const DEFAULT_BLOCK_CACHE_SHARE: u64 = 8;
 
@@ -104,12 +113,14 @@ impl<D: Device> Engine<D> {
         let buffers = crate::log::commit::private_buffers(buffer_bytes);
         let commit = Commit::new(buffers, manifest.position, manifest.next_sequence, manifest.next_life);
         let retention = Arc::new(Retention::default());
+        let memtable_keys = options.memtable_keys.min(memtable_keys_of(device.memory_bytes()));
         let host = Host {
             block_bytes: report.block_bytes,
             device,
             root,
             report,
             hash_seed: identity.hash_seed,
+            memtable_keys,
             meters: Meters::default(),
             clock: StoreClock::new(),
             status: Status::new(locks),
@@ -272,6 +283,12 @@ fn check_options(options: &Options) -> Result<()> {
     Ok(())
 }
 
+/// How many keys a memtable may have by the memory that there is: two of them take [`MEMTABLES_SHARE`].
+fn memtable_keys_of(memory_bytes: u64) -> usize {
+    let keys = memory_bytes / MEMTABLES_SHARE / MEMTABLE_KEY_BYTES;
+    usize::try_from(keys.max(LEAST_MEMTABLE_KEYS)).unwrap_or(usize::MAX)
+}
+
 fn new_cache(options: &Options) -> Result<Cache> {
     Cache::of_values(options.cache_bytes).map_err(|_| no_memory("cache_bytes", options.cache_bytes))
 }
@@ -302,3 +319,6 @@ fn read_manifest<D: Device>(device: &D, root: &Path, identity: &Identity) -> Res
         other => other,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -18,6 +18,8 @@ pub(crate) struct Host<D: Device> {
     pub(crate) report: Report,
     pub(crate) block_bytes: usize,
     pub(crate) hash_seed: u64,
+    /// Keys that the memtable of an ordered index takes, at most.
+    pub(crate) memtable_keys: usize,
     pub(crate) meters: Meters,
     /// The clock by which records expire.
     pub(crate) clock: StoreClock,

@@ -13,23 +13,15 @@ use tokio::io::unix::AsyncFd;
 use tokio::task::coop::consume_budget;
 use tokio::task::yield_now;
 
-use crate::keyspace::Keyspace;
-use crate::server::ServeError;
-
 /// So many gets are given to the device before other connections that are ready have had their turn.
 const BATCH: usize = 8;
 
-/// Starts the task that carries out gets until the store is closed, if the system has what it needs. Called by a thread of the runtime.
-pub(crate) fn start(keyspace: &Keyspace) -> Result<(), ServeError> {
-    let Some(mut driver) = keyspace.get_driver()? else { return Ok(()) };
-    let register = || {
-        // A descriptor of its own, so that the driver itself can be used beside it.
-        let descriptor = driver.as_fd().try_clone_to_owned()?;
-        // SAFETY: nobody else has this descriptor; it is open until it is dropped, with the `AsyncFd`.
-        Ok(unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE) }?)
-    };
-    let system = |cause| ServeError::System { action: "wait for reads of the device", cause };
-    let notifications = register().map_err(system)?;
+/// Starts the task that carries out gets until the store is closed. Called by a thread of the runtime.
+pub(crate) fn start(mut driver: GetDriver) -> io::Result<()> {
+    // A descriptor of its own, so that the driver itself can be used beside it.
+    let descriptor = driver.as_fd().try_clone_to_owned()?;
+    // SAFETY: nobody else has this descriptor; it is open until it is dropped, with the `AsyncFd`.
+    let notifications = unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE) }?;
     tokio::spawn(async move {
         // An error says that the runtime ends.
         while next(&mut driver, &notifications).await.is_ok() && driver.turn() {

@@ -205,7 +205,9 @@ async fn accept_all(server: &Arc<Server>, listeners: Listeners) -> Result<(), Se
     let mut terminate = signal(SignalKind::terminate()).map_err(system("wait for signals"))?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(system("wait for signals"))?;
     let (end, ending) = watch::channel(false);
-    gets::start(&server.keyspace)?;
+    if let Some(driver) = server.keyspace.get_driver()? {
+        gets::start(driver).map_err(system("wait for reads of the device"))?;
+    }
     let mut accepting = JoinSet::new();
     accepting.spawn(sweep(Arc::clone(server), ending.clone()));
     let monitoring = match listeners.monitoring {

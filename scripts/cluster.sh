@@ -5,6 +5,7 @@
 #   scripts/cluster.sh status            the ring, and which processes run
 #   scripts/cluster.sh cql STATEMENT...  run CQL on the first node that runs
 #   scripts/cluster.sh nodetool NODE ARGUMENT...
+#   scripts/cluster.sh replicas KEYSPACE once a second what each node has done as a replica, until it is stopped
 #   scripts/cluster.sh stop|kill|start NODE          with its database server, if it has one
 #   scripts/cluster.sh stop-server|kill-server|start-server NODE    the server alone
 #   scripts/cluster.sh add               one more node, which takes its share of the data
@@ -180,7 +181,7 @@ mapped() {
 # What a node's memtable `aiodb` is.
 plugin_configuration() {
     echo "    aiodb:"
-    local memtable
+    local memtable further=${PARAMETERS:-}
     memtable=$(mapped "$1")
     case $memtable in
         trie | skiplist)
@@ -188,13 +189,14 @@ plugin_configuration() {
             return
             ;;
     esac
+    further=${further//$'\n'/$'\n        '}
     cat <<YAML
       class_name: io.aiodb.cassandra.AiodbMemtable
       parameters:
         durability: ${DURABILITY:-interval}
         store: $memtable
 $(server_parameters "$1" "$memtable")
-${PARAMETERS:+        ${PARAMETERS//$'\n'/$'\n'        }}
+${further:+        $further}
 YAML
 }
 
@@ -322,6 +324,13 @@ nodetool() {
         -Daiodb.node="$cluster" org.apache.cassandra.tools.NodeTool -p $((JMX_BASE + node)) "$@"
 }
 
+# Counts of reads and writes that reached each node, and how long they took there.
+replicas() {
+    local node ports=()
+    for node in $(nodes); do ports+=($((JMX_BASE + node))); done
+    exec "$java" -Xmx64m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Daiodb.watch="$cluster" "$resources/Replicas.java" "$1" "${ports[@]}"
+}
+
 first_running() {
     running | sed --quiet 1p | grep . || fail "no node runs"
 }
@@ -445,6 +454,10 @@ case $command in
     nodetool)
         known "${1:-}"
         nodetool "$@"
+        ;;
+    replicas)
+        [ $# -eq 1 ] || fail "name a keyspace"
+        replicas "$1"
         ;;
     destroy)
         for node in $(nodes); do end "$node" KILL; done

@@ -2,29 +2,36 @@
 # Makes a cluster of real Cassandra nodes with scripts/cluster.sh and stays until one of them ends, so that the harness
 # can treat it as one server. CLUSTER, NETWORK, SETTINGS and the others are those of scripts/cluster.sh.
 #
-#   harness/keep-cluster.sh READY NODES [MEMTABLE]
+#   harness/keep-cluster.sh READY NODES [MEMTABLE...]
 #
-# READY is a file that is made once all nodes answer. MEMTABLE is what the nodes' memtable `aiodb` is: see `map` there.
+# READY is a file that is made once all nodes answer. MEMTABLE is what the nodes' memtable `aiodb` is, see `map` there: one for all of
+# them, or one for each. PARAMETERS are of those that are `aiodb`.
 # ENTER lists files of control groups, with NODE for a node's number, that a node's process is put into before it starts.
 set -euo pipefail
 
 if [ $# -lt 2 ] || [ -z "${CLUSTER:-}" ]; then
-    echo "usage: CLUSTER=DIRECTORY $0 READY NODES [MEMTABLE]" >&2
+    echo "usage: CLUSTER=DIRECTORY $0 READY NODES [MEMTABLE...]" >&2
     exit 2
 fi
-ready=$1 nodes=$2 memtable=${3:-}
+ready=$1 nodes=$2
+shift 2
+if [ $# -gt 1 ] && [ $# -ne "$nodes" ]; then
+    echo "$0: $# memtables are neither one for all nodes nor one for each of $nodes" >&2
+    exit 2
+fi
+memtables=("$@")
 # shellcheck source=harness/within.sh
 source "$(dirname "$0")/within.sh"
 
 within 1 create 1
 for node in $(seq 2 "$nodes"); do within "$node" add; done
-if [ -n "$memtable" ]; then
-    for node in $(seq "$nodes"); do
-        "$cluster_sh" stop "$node" >&2
-        "$cluster_sh" map "$node" "$memtable" >&2
-        within "$node" start "$node"
-    done
-fi
+for node in $(seq "$nodes"); do
+    memtable=${memtables[node - 1]:-${memtables[0]:-aiodb}}
+    if [ "$memtable" = aiodb ]; then continue; fi
+    "$cluster_sh" stop "$node" >&2
+    PARAMETERS='' "$cluster_sh" map "$node" "$memtable" >&2
+    within "$node" start "$node"
+done
 touch "$ready"
 
 runs() {

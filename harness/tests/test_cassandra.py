@@ -189,7 +189,12 @@ def test_engines_read_what_they_have_written() -> None:
 
 
 def test_each_engine_is_what_its_node_is_told() -> None:
-    for store, word in (("stock-4", "memtable_heap_space: 4MiB"), ("rocksdb", "rocksdb"), ("aiodb", "auto_snapshot")):
+    for store, word in (
+        ("stock-4", "memtable_heap_space: 4MiB"),
+        ("rocksdb", "rocksdb"),
+        ("redis", "redis"),
+        ("aiodb", "auto_snapshot"),
+    ):
         (service,) = Engines().services(run_of(Engines(), ENGINE_AXES, store), PLACE)
         assert word in "\n".join(service.command)
 
@@ -400,5 +405,9 @@ def test_what_a_cluster_is_made_with_is_part_of_its_results() -> None:
     assert {"cluster.sh", "within.sh", "keep-cluster.sh", "pom.xml", "writeonly", "readonly"} <= names
     names = {path.name for path in Engines().programs(run_of(Engines(), ENGINE_AXES, "rocksdb"), PLACE)}
     assert "store-rocksdb-0.1.0.jar" in names
+    of_server = run_of(Engines(), ENGINE_AXES, "mysql")
+    names = {path.name for path in Engines().programs(of_server, PLACE)}
+    assert {"store-mysql-0.1.0-cassandra.jar", "cluster-servers.sh"} <= names
+    assert list(Engines().packages(of_server)) == ["mariadb-server"]
     names = {path.name for path in Engines().programs(run_of(Engines(), ENGINE_AXES, "aiodb"), PLACE)}
     assert not any("store-" in name for name in names)

@@ -16,3 +16,11 @@ def test_each_further_parameter_of_a_memtable_is_one_of_it(tmp_path: Path) -> No
     subprocess.run(command, env={"PATH": "/usr/bin:/bin", **told}, check=True)
     lines = (tmp_path / "node1" / "cassandra.yaml").read_text(encoding="utf-8").splitlines()
     assert {"        store: aiodb", "        index: lmdb", "        cache: 64MiB"} <= set(lines)
+
+
+def test_more_memtables_than_one_are_one_for_each_node() -> None:
+    command = [str(CHECKOUT / "harness" / "keep-cluster.sh"), "/nowhere", "3", "aiodb", "mysql"]
+    refused = subprocess.run(command, env={"CLUSTER": "/nowhere", "PATH": "/usr/bin:/bin"}, capture_output=True,
+                             text=True, check=False)  # fmt: skip
+    assert refused.returncode == 2
+    assert "2 memtables are neither one for all nodes nor one for each of 3" in refused.stderr

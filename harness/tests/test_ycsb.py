@@ -365,7 +365,7 @@ def test_every_store_says_where_it_is(store: str) -> None:
         memtable = "default" if store == "cassandra" else "aiodb"
         assert f"cassandra.table_options=memtable = '{memtable}'" in load.command
         behind = store.removeprefix("cassandra-")
-        assert (services[0].command[-1] == behind) == (behind in ("rocksdb", "lmdb"))
+        assert (services[0].command[-1] == behind) == (behind in ("rocksdb", "lmdb", "mysql", "redis"))
 
 
 def test_a_store_in_ycsbs_process_shares_its_memory_and_a_server_has_its_own() -> None:

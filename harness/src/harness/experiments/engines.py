@@ -19,10 +19,10 @@ from harness.steps import BadOutputError, Finished, Place, Service, Step
 from harness.stores import cassandra
 from harness.ycsb_output import read_report, read_status
 
-# Every store and what its node is told: memory for memtables, in MiB, and what is behind the memtable `aiodb`. All
-# have the same heap, and the same memory in total where that is limited.
+# Stores of which a node is told the memory for memtables, in MiB, and those behind the memtable `aiodb`. All nodes have
+# the same heap, and the same memory in total where that is limited.
 STOCK = MappingProxyType({"stock-128": 128, "stock-64": 64, "stock-4": 4, "stock-1": 1})
-BEHIND = MappingProxyType({"aiodb": None, "rocksdb": "rocksdb", "lmdb": "lmdb"})
+BEHIND = ("aiodb", "rocksdb", "lmdb", "mysql", "redis")
 
 PUT_BYTES = 1024
 OVERWRITE_BYTES = 512
@@ -71,10 +71,12 @@ class Engines(OverNodes):
         method=(
             "Every node has the same heap, 512 MiB. `stock-N` is Cassandra's default memtable with N MiB for all "
             "memtables; the blog's `none` cannot be set in Cassandra 5, and `stock-1` comes next to it. The others "
-            "hold the rows in a store of their own, behind the same plug-in.",
+            "hold the rows in a store of their own, behind the same plug-in. MySQL and Redis are servers beside the "
+            "node, on the same machine: MySQL keeps 64 MB of the rows in memory, Redis all, and single rows of MySQL "
+            "are read by SQL.",
             "With `node_memory_mib` every node has the same memory in total, whatever its store: its control group "
-            "counts the heap, what a store takes outside of it, and page cache, which the kernel takes back first. The "
-            "points of a node that is killed for its memory have failed.",
+            "counts the heap, what a store takes outside of it, its server, and page cache, which the kernel takes "
+            "back first. The points of a node that is killed for its memory have failed.",
             "Rows that are overwritten are there before, each once: at random some would be missed.",
             "Before the first timing, and untimed, 2,000 rows are put and read: a virtual machine that has just begun "
             "would be slow whatever the engine.",
@@ -91,14 +93,17 @@ class Engines(OverNodes):
         return super().refusal(run)
 
     def programs(self, run: Run, place: Place) -> Sequence[Path]:
-        return [*client.programs(place, (WORKLOAD,)), *cassandra.programs(place, BEHIND.get(run.store))]
+        return [*client.programs(place, (WORKLOAD,)), *cassandra.programs(place, _behind(run))]
+
+    def packages(self, run: Run) -> Sequence[str]:
+        return cassandra.packages(_behind(run))
 
     def services(self, run: Run, place: Place) -> Sequence[Service]:
         limits = NodeLimits.of(run.parameters)
         if run.store in STOCK:
             room = (f"memtable_heap_space: {STOCK[run.store]}MiB", f"memtable_offheap_space: {STOCK[run.store]}MiB")
             return (cassandra.cluster(place, 1, settings=room, limits=limits),)
-        return (cassandra.cluster(place, 1, memtable=BEHIND[run.store], limits=limits),)
+        return (cassandra.cluster(place, 1, memtables=_behind(run), limits=limits),)
 
     def expected_seconds(self, run: Run) -> float:
         passes = int(run.parameters["passes"])
@@ -147,6 +152,11 @@ class Engines(OverNodes):
         window = (status[0].t_s, status[-1].t_s) if status else (finished.began_s, finished.ended_s)
         values = {"seconds": seconds, "operations_per_s": done / seconds, "data_files": float(files)}
         return [Row(point, values, window, None, ("flushed",) if files else ())]
+
+
+def _behind(run: Run) -> tuple[str, ...]:
+    """What is behind the memtable `aiodb`, where the store has it."""
+    return (run.store,) if run.store in BEHIND else ()
 
 
 def _operations(run: Run, point: Mapping[str, Value]) -> int:

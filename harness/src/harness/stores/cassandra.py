@@ -1,7 +1,7 @@
 """Real Cassandra nodes on this machine, one process each, as scripts/cluster.sh makes them."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -47,6 +47,13 @@ ENGINES = MappingProxyType(
     }
 )
 
+# This project's own store behind the memtable `aiodb`, and what that is told.
+OWN = "aiodb"
+INDEX = "index: lmdb"
+# Stores behind it that are servers: each node has one of its own, from these packages.
+PACKAGES = MappingProxyType({"mysql": "mariadb-server", "redis": "redis-server"})
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
 # What a virtual machine says that finds no more room in its heap, among the lines that a dead node leaves.
 _OUT_OF_HEAP = "OutOfMemoryError"
 _LOG_LINES = 40
@@ -64,9 +71,10 @@ def variables(
     batch: bool = False,
     settings: Sequence[str] = (),
     groups: NodeGroups | None = None,
-    memtable: str | None = None,
+    more: Mapping[str, str] = NOTHING,
 ) -> tuple[str, ...]:
-    """What scripts/cluster.sh is told of the cluster of a run, and the scripts that call it, as `env` takes it.
+    """What scripts/cluster.sh is told of the cluster of a run, and the scripts that call it, as `env` takes it; what
+    `more` says goes before.
 
     All that is published of aiodb under Cassandra has the index `lmdb`."""
     told = {
@@ -76,8 +84,9 @@ def variables(
         "DURABILITY": "sync" if batch else "interval",
         "SETTINGS": "\n".join([*_SETTINGS, *settings]),
         "PLUGIN": plugin(place),
-        "PARAMETERS": "" if memtable else "index: lmdb",
+        "PARAMETERS": INDEX,
         "ENTER": " ".join(map(str, groups.entrances("NODE"))) if groups else "",
+        **more,
     }
     return tuple(f"{name}={value}" for name, value in told.items())
 
@@ -87,17 +96,20 @@ def cluster(
     nodes: int,
     batch: bool = False,
     settings: Sequence[str] = (),
-    memtable: str | None = None,
+    memtables: Sequence[str] = (),
     limits: NodeLimits | None = None,
     may_grow_to: int = 0,
+    more: Mapping[str, str] = NOTHING,
 ) -> Service:
     """A cluster of so many nodes, each within groups for the limits, as will be those that join later. In batch mode an
     acknowledged write is on the device, in the commit log and in aiodb alike; otherwise a power cut may take the last
-    seconds. `settings` are further lines of cassandra.yaml, `memtable` another store behind the memtable `aiodb`."""
+    seconds. `settings` are further lines of cassandra.yaml, `memtables` what is behind the memtable `aiodb`: of all
+    nodes, or of each; `more` is as in `variables`."""
     ready = place.scratch / "cluster-ready"
     groups = node_groups(place, max(nodes, may_grow_to), limits)
-    arguments = (str(ready), str(nodes), *((memtable,) if memtable else ()))
-    command = ("env", *variables(place, batch, settings, groups, memtable), str(keeper(place)), *arguments)
+    command = (
+        "env", *variables(place, batch, settings, groups, more), str(keeper(place)), str(ready), str(nodes), *memtables
+    )  # fmt: skip
     seconds = FIRST_NODE_SECONDS + nodes * NODE_SECONDS
     service = Service("cluster", command, ready.exists, seconds_to_start=120 + 5 * seconds)
     if groups is None:
@@ -122,9 +134,10 @@ def node_groups(place: Place, nodes: int, limits: NodeLimits | None) -> NodeGrou
     return NodeGroups(limits, nodes, device_number(place.scratch) if limits.limits_disk() else "")
 
 
-def programs(place: Place, memtable: str | None = None) -> Sequence[Path]:
-    """The files that a cluster is made with; `memtable` is the store behind the memtable `aiodb`, if it is another."""
-    behind = [place.checkout / "java" / f"store-{memtable}" / "target" / f"store-{memtable}-0.1.0.jar"]
+def programs(place: Place, memtables: Sequence[str] = ()) -> Sequence[Path]:
+    """The files that a cluster is made with whose nodes have these stores behind the memtable `aiodb`."""
+    behind = [_jar(place, memtable) for memtable in memtables if memtable != OWN]
+    servers = any(memtable in PACKAGES for memtable in memtables)
     return [
         keeper(place),
         place.checkout / "harness" / "within.sh",
@@ -132,8 +145,20 @@ def programs(place: Place, memtable: str | None = None) -> Sequence[Path]:
         # It says which Cassandra that is.
         place.checkout / "java" / "cluster" / "pom.xml",
         plugin(place),
-        *(behind if memtable else ()),
+        *behind,
+        *((place.checkout / "scripts" / "cluster-servers.sh",) if servers else ()),
     ]
+
+
+def packages(memtables: Iterable[str]) -> tuple[str, ...]:
+    """The packages of the system that nodes with these stores behind the memtable `aiodb` need."""
+    return tuple(PACKAGES[memtable] for memtable in memtables if memtable in PACKAGES)
+
+
+def _jar(place: Place, memtable: str) -> Path:
+    # What asks a server has its driver in it.
+    kind = "-cassandra" if memtable in PACKAGES else ""
+    return place.checkout / "java" / f"store-{memtable}" / "target" / f"store-{memtable}-0.1.0{kind}.jar"
 
 
 def keeper(place: Place) -> Path:

@@ -12,8 +12,8 @@ from harness.stores.base import Store
 
 class _Table(Store):
     engine: ClassVar[str]
-    # Another store behind the memtable `aiodb`.
-    behind: ClassVar[str | None] = None
+    # The store behind the memtable `aiodb`, where it is another.
+    behind: ClassVar[tuple[str, ...]] = ()
     # Cassandra always has a commit log.
     durabilities = ("sync", "interval")
     least_memory_mib = cassandra.LEAST_NODE_MIB
@@ -35,7 +35,7 @@ class _Table(Store):
 
     def services(self, place: Place, durability: str, memory_bytes: int = 0) -> Sequence[Service]:
         limits = NodeLimits(memory_bytes=memory_bytes)
-        return (cassandra.cluster(place, 1, batch=durability == "sync", memtable=self.behind, limits=limits),)
+        return (cassandra.cluster(place, 1, batch=durability == "sync", memtables=self.behind, limits=limits),)
 
     def limits_missing(self) -> str | None:
         return NodeLimits(memory_bytes=self.least_memory_mib << 20).missing()
@@ -75,7 +75,7 @@ class RocksDbTable(_Table):
     title = "RocksDB under Cassandra"
     colour = "c2"
     engine = "aiodb"
-    behind = "rocksdb"
+    behind = ("rocksdb",)
 
 
 class LmdbTable(_Table):
@@ -85,4 +85,27 @@ class LmdbTable(_Table):
     title = "LMDB under Cassandra"
     colour = "c3"
     engine = "aiodb"
-    behind = "lmdb"
+    behind = ("lmdb",)
+
+
+class MysqlTable(_Table):
+    """MySQL behind this project's memtable, a server of the node's own."""
+
+    name = "cassandra-mysql"
+    title = "MySQL under Cassandra"
+    colour = "c8"
+    engine = "aiodb"
+    behind = ("mysql",)
+    packages = cassandra.packages(behind)
+    loads_per_s = 2_000.0
+
+
+class RedisTable(_Table):
+    """Redis behind this project's memtable, a server of the node's own."""
+
+    name = "cassandra-redis"
+    title = "Redis under Cassandra"
+    colour = "c4"
+    engine = "aiodb"
+    behind = ("redis",)
+    packages = cassandra.packages(behind)

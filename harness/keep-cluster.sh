@@ -20,9 +20,17 @@ if [ $# -gt 1 ] && [ $# -ne "$nodes" ]; then
     exit 2
 fi
 memtables=("$@")
+# At those that another node sees alive, with a second and the start of a virtual machine between.
+LOOKS=60
 # shellcheck source=harness/within.sh
 source "$(dirname "$0")/within.sh"
 
+# How many nodes one sees alive.
+seen_by() {
+    "$cluster_sh" nodetool "$1" status | grep --count '^UN ' || true
+}
+
+restarted=
 within 1 create 1
 for node in $(seq 2 "$nodes"); do within "$node" add; done
 for node in $(seq "$nodes"); do
@@ -31,7 +39,20 @@ for node in $(seq "$nodes"); do
     "$cluster_sh" stop "$node" >&2
     PARAMETERS='' "$cluster_sh" map "$node" "$memtable" >&2
     within "$node" start "$node"
+    restarted=1
 done
+# A node that does not see another one alive tells it of a new table a minute later.
+if [ -n "$restarted" ] && [ "$nodes" -gt 1 ]; then
+    for node in $(seq "$nodes"); do
+        for ((look = 0; $(seen_by "$node") < nodes; look++)); do
+            if [ "$look" -ge "$LOOKS" ]; then
+                echo "node $node does not see all $nodes nodes alive" >&2
+                exit 1
+            fi
+            sleep 1
+        done
+    done
+fi
 touch "$ready"
 
 runs() {

@@ -3,6 +3,7 @@
 import contextlib
 import csv
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -21,6 +22,9 @@ PERIOD_SECONDS = 1.0
 # By these words of its command line a virtual machine is known.
 NODE_PROPERTY = "-Daiodb.node="
 CLIENT_JAR = "aiodb-ycsb-0.1.0.jar"
+# The folder that a node's database server works in, and how its name goes on.
+_NODE_SERVER = re.compile(r"/cluster/node(\d+)/[a-z]+/data$")
+OF_NODE = " of node "
 _SECTOR_BYTES = 512
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
@@ -190,7 +194,7 @@ class Sampler:
                 own_cpu_s += _with_children(times)
                 io = process.io_counters()
                 processes[process.pid, process.create_time()] = _Usage(
-                    role(process.name(), process.cmdline()),
+                    role(process.name(), process.cmdline(), process.cwd()),
                     read_at,
                     times.user + times.system,
                     process.memory_info().rss,
@@ -290,8 +294,10 @@ def _process_samples(before: _Counters, now: _Counters, began: float) -> list[Pr
     return samples
 
 
-def role(name: str, command: Sequence[str]) -> str:
-    """What a process is to a reader: `java` says nothing, which node it is does."""
+def role(name: str, command: Sequence[str], folder: str = "") -> str:
+    """What a process is to a reader: `java` says nothing, which node it is does, as does whose a database server is."""
+    if of_node := _NODE_SERVER.search(folder):
+        return f"{name}{OF_NODE}{of_node[1]}"
     for word in command:
         if word.startswith(NODE_PROPERTY):
             return f"node {word.rpartition('node')[2]}"

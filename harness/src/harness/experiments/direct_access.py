@@ -2,7 +2,6 @@
 server and an embedded store, with the processor time that each takes."""
 
 import dataclasses
-import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -10,6 +9,7 @@ from typing import ClassVar
 
 from harness.experiments import client
 from harness.experiments.base import Experiment, Notes
+from harness.experiments.processor import mean_cores
 from harness.fields import Field
 from harness.rows import Metric, Row
 from harness.run import Run
@@ -147,23 +147,14 @@ def processor_us(
 ) -> Mapping[str, float]:
     """Processor time for each operation, of the servers, of the client and of both, from what was sampled within a
     window in which so many were done each second."""
-    began, ended = window_s
-    cores: dict[float, dict[str, float]] = {}
-    for sample in samples:
-        of_time = cores.setdefault(sample.t_s, {})
-        of_time[sample.name] = of_time.get(sample.name, 0.0) + sample.cpu_cores
-    # Each sample tells of the time since the one before.
-    periods = [
-        (now, now - before) for before, now in itertools.pairwise(sorted(cores)) if began <= before < now <= ended
-    ]
-    measured_s = sum(seconds for _, seconds in periods)
+    cores = mean_cores(samples, window_s)
     found = {}
     for name, of in (("server_cpu_us", set(servers)), ("client_cpu_us", {CLIENT})):
-        used_s = sum(cores[now].get(process, 0.0) * seconds for now, seconds in periods for process in of)
-        if of and not used_s:
+        used = sum(cores.get(process, 0.0) for process in of)
+        if of and not used:
             raise BadOutputError(f"of {', '.join(sorted(of))} there is no sample within the part that was measured")
         if of:
-            found[name] = used_s / measured_s * 1e6 / rate_per_s
+            found[name] = used * 1e6 / rate_per_s
     return {"cpu_us": sum(found.values()), **found}
 
 

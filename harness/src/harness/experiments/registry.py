@@ -10,6 +10,7 @@ from harness.experiments.direct_access import DirectAccess
 from harness.experiments.engines import Engines
 from harness.experiments.grow import Grow
 from harness.experiments.memory_full import MemoryFull
+from harness.experiments.mixed_replicas import MixedReplicas
 from harness.experiments.queue_depth import QueueDepth
 from harness.experiments.serve import Serve
 from harness.experiments.ycsb import Ycsb
@@ -28,6 +29,7 @@ EXPERIMENTS: MappingProxyType[str, Experiment] = MappingProxyType(
             Grow(),
             Serve(),
             DirectAccess(),
+            MixedReplicas(),
         )
     }
 )

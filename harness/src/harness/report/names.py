@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 from harness.fields import Levels, Value
 from harness.results import Point, Results
-from harness.stores.cassandra import ENGINES
+from harness.stores.cassandra import ENGINES, MIXED
 from harness.stores.registry import STORES
 
 # An axis to what is said of a level.
@@ -44,6 +44,9 @@ _LEVELS = MappingProxyType(
         "get_idle": "get, 5,000 idle",
         "get_large_64": "get, device, 64",
         "get_large_300": "get, device, 300",
+        "half": "half reads",
+        "read-heavy": "19 reads for each write",
+        "write-heavy": "19 writes for each read",
         "token": "asked where the record is",
         "spread": "through all nodes",
         "one": "through one node",
@@ -53,12 +56,16 @@ _LEVELS = MappingProxyType(
         "uring": "io_uring",
     }
 )
+# What is called a store and is none of the registry: as people call it, and its colour.
+_CLUSTERS = MappingProxyType({MIXED: ("mixed engines", "c6")})
 # Axes whose levels are stores.
 _OF_STORES = ("engine",)
 
 
 def store_name(store: str) -> str:
     """A store, or the engine of a table, as people call it."""
+    if store in _CLUSTERS:
+        return _CLUSTERS[store][0]
     known = {**{name: of.title for name, of in STORES.items()}, **{name: of.title for name, of in ENGINES.items()}}
     if store in known:
         return known[store]
@@ -68,6 +75,8 @@ def store_name(store: str) -> str:
 
 def store_colour(store: str) -> str:
     """The colour of a store or engine, by its name in style.css; of an unknown one the first."""
+    if store in _CLUSTERS:
+        return _CLUSTERS[store][1]
     known = {**{name: of.colour for name, of in STORES.items()}, **{name: of.colour for name, of in ENGINES.items()}}
     return known.get(store) or known.get(store.partition("-")[0], "c0")
 

@@ -53,6 +53,8 @@ INDEX = "index: lmdb"
 # Stores behind it that are servers: each node has one of its own, from these packages.
 PACKAGES = MappingProxyType({"mysql": "mariadb-server", "redis": "redis-server"})
 NOTHING: Mapping[str, str] = MappingProxyType({})
+# What a cluster is called whose nodes have different stores behind it.
+MIXED = "mixed"
 
 # What a virtual machine says that finds no more room in its heap, among the lines that a dead node leaves.
 _OUT_OF_HEAP = "OutOfMemoryError"

@@ -12,6 +12,7 @@ from harness.report.answers import (
     engines,
     grow,
     memory_full,
+    mixed_replicas,
     queue_depth,
     serve,
     ycsb,
@@ -30,6 +31,7 @@ ANSWERS: MappingProxyType[str, Callable[[Results], Answer]] = MappingProxyType(
         "grow": grow.answer,
         "serve": serve.answer,
         "direct-access": direct_access.answer,
+        "mixed-replicas": mixed_replicas.answer,
     }
 )
 

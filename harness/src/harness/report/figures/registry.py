@@ -12,6 +12,7 @@ from harness.report.figures import (
     engines,
     grow,
     memory_full,
+    mixed_replicas,
     queue_depth,
     serve,
     ycsb,
@@ -30,6 +31,7 @@ FIGURES: MappingProxyType[str, Callable[[Results], Sequence[Figure | HeatMap]]] 
         "grow": grow.figures,
         "serve": serve.figures,
         "direct-access": direct_access.figures,
+        "mixed-replicas": mixed_replicas.figures,
     }
 )
 

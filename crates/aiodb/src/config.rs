@@ -174,7 +174,7 @@ pub struct Options {
     /// For tests: hash bits that are used, so that different keys can be made to share a tag. Default all.
     #[doc(hidden)]
     pub hash_mask: u64,
-    /// For tests: keys that the memtable of an ordered index takes, at most. Default all that it has room for.
+    /// For tests and the server: keys that the memtable of an ordered index takes, at most. Default all that it has room for.
     #[doc(hidden)]
     pub memtable_keys: usize,
     /// For tests: where so many range deletes of an ordered index wait to be carried out, the next writer of one waits too. A

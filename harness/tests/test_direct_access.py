@@ -1,6 +1,5 @@
 """The campaign over ways to read MySQL: what is started, what a point costs, and what is said of it."""
 
-import shutil
 import socket
 import subprocess
 import threading
@@ -176,7 +175,6 @@ def test_a_server_is_ready_when_it_greets() -> None:
     assert not mysql._greets(port)
 
 
-@pytest.mark.skipif(shutil.which("mariadbd") is None, reason="mariadbd is not installed")
 def test_the_script_wants_three_arguments() -> None:
     refused = subprocess.run([CHECKOUT / "harness" / "keep-mysql.sh"], capture_output=True, text=True, check=False)
     assert refused.returncode == 2

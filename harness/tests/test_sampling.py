@@ -73,7 +73,6 @@ def test_a_process_has_no_more_cores_than_there_are_when_a_look_at_it_is_late(
     assert sum(of > 2 for of in cores) <= 1
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may put a thread before others")
 def test_a_sampler_does_not_wait_behind_what_it_samples(tmp_path: Path) -> None:
     policies = []
 
@@ -84,7 +83,8 @@ def test_a_sampler_does_not_wait_behind_what_it_samples(tmp_path: Path) -> None:
     sampler = Sampler(tmp_path, time.monotonic(), None, look)
     sampler.start()
     sampler.stop()
-    assert set(policies) == {os.SCHED_FIFO}
+    # Only root may put a thread before others; for others the sampler goes on as it is.
+    assert set(policies) == {os.SCHED_FIFO if os.geteuid() == 0 else os.SCHED_OTHER}
     assert os.sched_getscheduler(threading.get_native_id()) == os.SCHED_OTHER, "the commands are started from here"
 
 

@@ -199,6 +199,8 @@ impl Client {
 pub(crate) struct Clients {
     next_id: AtomicU64,
     open: Mutex<BTreeMap<u64, Arc<Client>>>,
+    /// How many: connections ask with each reply. Relaxed: changed under the lock.
+    count: AtomicUsize,
 }
 
 impl Clients {
@@ -232,11 +234,14 @@ impl Clients {
             unblocked: Notify::new(),
         });
         open.insert(id, Arc::clone(&client));
+        self.count.store(open.len(), Ordering::Relaxed);
         Some(client)
     }
 
     pub(crate) fn remove(&self, client: &Client) {
-        self.lock().remove(&client.id);
+        let mut open = self.lock();
+        open.remove(&client.id);
+        self.count.store(open.len(), Ordering::Relaxed);
     }
 
     /// All connections, the oldest first.
@@ -245,7 +250,7 @@ impl Clients {
     }
 
     pub(crate) fn count(&self) -> usize {
-        self.lock().len()
+        self.count.load(Ordering::Relaxed)
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Client>>> {

@@ -42,14 +42,8 @@ const COMMON_QUEUE_TURNS: u32 = 3;
 /// Memory that the server gets by with under a hundred writers, without caches that were made larger.
 const ENOUGH_MEMORY: u64 = 512 << 20;
 
-/// Both memtables take one part in so many of the memory that the server is given; connections, caches and merges need the rest.
+/// Memtables take one part in so many of the memory that the server is given; connections, caches and merges need the rest.
 const MEMTABLES_SHARE: u64 = 5;
-
-/// Bytes of memory of a key in a memtable, about.
-const MEMTABLE_KEY_BYTES: u64 = 300;
-
-/// A memtable is not made smaller than this.
-const LEAST_MEMTABLE_KEYS: u64 = 16 << 10;
 
 /// A control group with less memory than this has none to spare for huge pages: the allocator takes one for each size of what it is asked
 /// for, in each thread, and uses little of most of them.
@@ -150,12 +144,6 @@ pub fn serve(config: Config, log: impl Fn(&LogLine) + Send + Sync + 'static) -> 
     outcome
 }
 
-/// Keys that a memtable may have where a setting or a control group bounds the memory.
-fn memtable_keys(memory_bytes: u64) -> usize {
-    let keys = memory_bytes / MEMTABLES_SHARE / 2 / MEMTABLE_KEY_BYTES;
-    usize::try_from(keys.max(LEAST_MEMTABLE_KEYS)).unwrap_or(usize::MAX)
-}
-
 /// Lets the kernel give this process pages of the usual size only. A kernel that refuses leaves things as they are.
 fn leave_huge_pages() {
     let (on, unused): (libc::c_ulong, libc::c_ulong) = (1, 0);
@@ -167,7 +155,7 @@ fn leave_huge_pages() {
 pub(crate) fn store_options(config: &Config) -> Result<Options, ConfigError> {
     let bounds = config.memory_bytes()?.into_iter().chain(control_group_bytes());
     Ok(Options {
-        memtable_keys: bounds.min().map_or(usize::MAX, memtable_keys),
+        memtable_bytes: bounds.min().map(|bytes| bytes / MEMTABLES_SHARE),
         durability: config.durability()?,
         cache_bytes: config.cache_bytes,
         cache_writes: config.cache_bytes > 0,

@@ -155,6 +155,10 @@ pub struct Options {
     /// `None`: an eighth of the memory that the machine has, or that the process's control group or its limit of address space
     /// allow, from 8 MiB to 1 GiB. It is taken as blocks come.
     pub block_cache_bytes: Option<u64>,
+    /// Memory for the two memtables of an ordered index, in bytes: the keys that were written and that its files do not have yet, at some 300
+    /// bytes each. Writers wait where it is used up. Default `None`: two fifths of the memory that the machine has, or that the process's
+    /// control group or its limit of address space allow. Never less than 10 MB, and never more than 300 MiB.
+    pub memtable_bytes: Option<u64>,
     /// Put written values into the cache too, so that they are read without the device; it costs every
     /// write a copy. Values that are compressed come there when they are first read. Default false.
     pub cache_writes: bool,
@@ -174,7 +178,7 @@ pub struct Options {
     /// For tests: hash bits that are used, so that different keys can be made to share a tag. Default all.
     #[doc(hidden)]
     pub hash_mask: u64,
-    /// For tests and the server: keys that the memtable of an ordered index takes, at most. Default all that it has room for.
+    /// For tests: keys that the memtable of an ordered index takes, at most. Default all that it has room for.
     #[doc(hidden)]
     pub memtable_keys: usize,
     /// For tests: where so many range deletes of an ordered index wait to be carried out, the next writer of one waits too. A
@@ -215,6 +219,7 @@ impl Default for Options {
             read_only: false,
             cache_bytes: 0,
             block_cache_bytes: None,
+            memtable_bytes: None,
             cache_writes: false,
             metrics_file: None,
             rebuild_index: false,

@@ -40,8 +40,8 @@ use crate::sync::Mutex;
 use crate::sync::atomic::Ordering;
 use crate::{Error, IndexKind, Options, Result};
 
-/// Both memtables of an ordered index take two parts in so many of the memory, at most.
-const MEMTABLES_SHARE: u64 = 5;
+/// Both memtables of an ordered index take two parts in so many of the memory, at most, where the options do not say.
+const DEFAULT_MEMTABLES_SHARE: u64 = 5;
 
 /// Bytes of memory of a key in a memtable, about: a short one with its entry, and its part of nodes that are not full.
 const MEMTABLE_KEY_BYTES: u64 = 300;
@@ -113,7 +113,9 @@ impl<D: Device> Engine<D> {
         let buffers = crate::log::commit::private_buffers(buffer_bytes);
         let commit = Commit::new(buffers, manifest.position, manifest.next_sequence, manifest.next_life);
         let retention = Arc::new(Retention::default());
-        let memtable_keys = options.memtable_keys.min(memtable_keys_of(device.memory_bytes()));
+        let memtable_bytes =
+            options.memtable_bytes.unwrap_or_else(|| device.memory_bytes() / DEFAULT_MEMTABLES_SHARE * 2);
+        let memtable_keys = options.memtable_keys.min(memtable_keys_of(memtable_bytes));
         let host = Host {
             block_bytes: report.block_bytes,
             device,
@@ -283,9 +285,9 @@ fn check_options(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// How many keys a memtable may have by the memory that there is: two of them take [`MEMTABLES_SHARE`].
-fn memtable_keys_of(memory_bytes: u64) -> usize {
-    let keys = memory_bytes / MEMTABLES_SHARE / MEMTABLE_KEY_BYTES;
+/// How many keys a memtable may have, so that two of them take so much memory.
+fn memtable_keys_of(bytes: u64) -> usize {
+    let keys = bytes / 2 / MEMTABLE_KEY_BYTES;
     usize::try_from(keys.max(LEAST_MEMTABLE_KEYS)).unwrap_or(usize::MAX)
 }
 

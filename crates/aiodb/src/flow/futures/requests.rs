@@ -1,6 +1,7 @@
 //! The bounded way from futures to the thread, or the driver, that works for them, and back. No I/O here.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::thread::JoinHandle;
@@ -14,6 +15,8 @@ pub(crate) const MAX_QUEUED: usize = 4096;
 pub(crate) struct Requests<R> {
     state: Mutex<State<R>>,
     arrived: Condvar,
+    /// Whether a driver does the work. Relaxed: set under the lock, and each get asks it once.
+    has_driver: AtomicBool,
 }
 
 struct State<R> {
@@ -22,8 +25,6 @@ struct State<R> {
     waiting: BTreeMap<u64, Waker>,
     next_ticket: u64,
     thread: Option<JoinHandle<()>>,
-    /// Whether a driver does the work.
-    has_driver: bool,
     /// How to call the driver, while it waits for so many requests.
     driver: Option<(usize, Waker)>,
     /// Whether the thread may not have done yet what it took last.
@@ -41,17 +42,9 @@ pub(crate) enum Offer<R> {
 impl<R> Default for Requests<R> {
     fn default() -> Self {
         let (queue, waiting) = (VecDeque::new(), BTreeMap::new());
-        let state = State {
-            queue,
-            waiting,
-            next_ticket: 0,
-            thread: None,
-            has_driver: false,
-            driver: None,
-            is_working: false,
-            stopped: false,
-        };
-        Requests { state: Mutex::new(state), arrived: Condvar::new() }
+        let state =
+            State { queue, waiting, next_ticket: 0, thread: None, driver: None, is_working: false, stopped: false };
+        Requests { state: Mutex::new(state), arrived: Condvar::new(), has_driver: AtomicBool::new(false) }
     }
 }
 
@@ -68,7 +61,7 @@ impl<R> Requests<R> {
         if state.stopped {
             return Err(Error::Closed);
         }
-        if state.thread.is_none() && !state.has_driver {
+        if state.thread.is_none() && !self.has_driver() {
             state.thread = Some(start()?);
         }
         if state.queue.len() >= MAX_QUEUED {
@@ -81,7 +74,7 @@ impl<R> Requests<R> {
             state.waiting.remove(&ticket);
         }
         state.queue.push_back(request);
-        if !state.has_driver {
+        if !self.has_driver() {
             self.arrived.notify_one();
             return Ok(Offer::Taken);
         }
@@ -95,15 +88,14 @@ impl<R> Requests<R> {
 
     /// Makes the caller the driver. False if there is a thread or a driver already.
     pub(crate) fn attach_driver(&self) -> bool {
-        let mut state = self.lock();
-        let is_free = state.thread.is_none() && !state.has_driver && !state.stopped;
-        state.has_driver |= is_free;
-        is_free
+        let state = self.lock();
+        let is_free = state.thread.is_none() && !state.stopped;
+        is_free && !self.has_driver.swap(true, Ordering::Relaxed)
     }
 
     /// Whether a driver does the work.
     pub(crate) fn has_driver(&self) -> bool {
-        self.lock().has_driver
+        self.has_driver.load(Ordering::Relaxed)
     }
 
     /// For the driver: ready when there are so many requests, or will never be any more. Without room for them it is not to be called.

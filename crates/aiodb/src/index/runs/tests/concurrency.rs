@@ -1,12 +1,12 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
+use super::quiet_context;
 use crate::Backend;
 use crate::config::MergePolicy;
 use crate::format::location::Location;
 use crate::format::position::Position;
 use crate::format::record::{Form, Kind};
-use crate::index::accounting::Accounting;
 use crate::index::chain::{Entry, Superseded, VersionChain};
 use crate::index::memtable::{Memtable, RangeQuery};
 use crate::index::range_tombstones::Ranges;
@@ -55,8 +55,7 @@ fn readers_find_what_was_flushed_before() {
     let work = |work: &dyn Fn(&RunContext<'_>)| {
         let snapshots = Snapshots::new(std::sync::Arc::new(Retention::default()));
         let ranges = Ranges::default();
-        let accounting = &Accounting::NONE;
-        work(&RunContext { accounting, snapshots: &snapshots, ranges: &ranges, life_of: &|_| 1, filtering: None });
+        work(&quiet_context(&snapshots, &ranges));
     };
     let read = |number: u64| {
         let round = flushed.load(Ordering::SeqCst);

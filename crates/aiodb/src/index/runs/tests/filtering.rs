@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex};
 
 use fastrand::Rng;
 
+use super::quiet_context;
 use super::sizes::entry;
 use super::world::{DIRECTORY, STORE};
 use crate::filter::{CompactionFilter, FilterEntry, FilterPass, FilterRange, Mark, TableFilter, Verdict};
 use crate::format::position::Position;
-use crate::index::accounting::Accounting;
 use crate::index::chain::Superseded;
 use crate::index::codec::encode_key;
 use crate::index::memtable::Memtable;
@@ -159,13 +159,7 @@ impl Filtered {
             failed: &|error| panic!("{error}"),
         };
         let ranges = Ranges::default();
-        let context = RunContext {
-            accounting: &Accounting::NONE,
-            snapshots: &self.snapshots,
-            ranges: &ranges,
-            life_of: &|_| 1,
-            filtering: Some(&filtering),
-        };
+        let context = RunContext { filtering: Some(&filtering), ..quiet_context(&self.snapshots, &ranges) };
         work(&self.runs, &context)
     }
 

@@ -4,15 +4,14 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 
-use super::named_files;
 use super::world::{DIRECTORY, STORE};
+use super::{named_files, quiet_context};
 use crate::cache::Cache;
 use crate::config::MergePolicy;
 use crate::format::location::Location;
 use crate::format::place::footprint;
 use crate::format::position::Position;
 use crate::format::record::{Form, Kind, RECORD_HEADER_BYTES};
-use crate::index::accounting::Accounting;
 use crate::index::chain::{Entry, Superseded, VersionChain};
 use crate::index::memtable::Memtable;
 use crate::index::range_tombstones::{RangeTombstone, Ranges, Urgency};
@@ -38,13 +37,7 @@ fn an_entry_takes_few_bytes() {
     let runs = Runs::open(&device, Path::new(DIRECTORY), STORE, false).expect("nothing fails");
     let ranges = Ranges::default();
     let snapshots = Snapshots::new(Arc::new(Retention::default()));
-    let context = RunContext {
-        accounting: &Accounting::NONE,
-        snapshots: &snapshots,
-        ranges: &ranges,
-        life_of: &|_| 1,
-        filtering: None,
-    };
+    let context = quiet_context(&snapshots, &ranges);
     let (memtable, mut keys) = (Memtable::default(), Vec::new());
     for number in 0..KEYS {
         let key =
@@ -185,13 +178,7 @@ impl Work {
         let mut random = Rng::with_seed(1);
         let ranges = Ranges::default();
         let snapshots = Snapshots::new(Arc::new(Retention::default()));
-        let context = RunContext {
-            accounting: &Accounting::NONE,
-            snapshots: &snapshots,
-            ranges: &ranges,
-            life_of: &|_| 1,
-            filtering: None,
-        };
+        let context = quiet_context(&snapshots, &ranges);
         let (mut ingested, mut sequence) = (Ingested { written: 0, flushed: 0, most_runs: 0, sum_of_runs: 0 }, 0);
         let (mut written, inline) = (BTreeMap::new(), inline_bytes.map(|bytes| Arc::<[u8]>::from(vec![7; bytes])));
         for flush in 1..=self.flushes {

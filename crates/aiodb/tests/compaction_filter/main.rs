@@ -1,5 +1,8 @@
 //! Compaction filters: what they give up goes for good, and nothing else; what they are asked, when, and how often.
 
+mod panics;
+mod stores;
+#[path = "../support/mod.rs"]
 mod support;
 
 use std::path::Path;
@@ -8,14 +11,11 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use aiodb::filter::{CompactionFilter, Expiry, FilterEntry, FilterPass, FilterRange, Mark, Verdict};
-use aiodb::{
-    BackupOptions, CompactionFilters, Db, Durability, Error, IndexKind, Options, Repository, ScanOptions, Step, Table,
-    TableOptions,
-};
-use support::{quiet, refusal, scratch};
+use aiodb::{CompactionFilters, Db, Durability, IndexKind, Options, ScanOptions, Step, Table, TableOptions};
+use support::{quiet, scratch};
 use tempfile::TempDir;
 
-const LATER_MS: u64 = 100_000_000_000_000;
+pub(crate) const LATER_MS: u64 = 100_000_000_000_000;
 
 /// From when on a record with a key goes.
 type Goes = Box<dyn Fn(&[u8]) -> Mark + Send + Sync>;
@@ -28,7 +28,7 @@ type Seen = Arc<Mutex<Vec<Vec<Vec<u8>>>>>;
 
 /// What a test has a filter do, and what the filter was asked.
 #[derive(Default)]
-struct Told {
+pub(crate) struct Told {
     /// From when on a record goes; `None` = it stays.
     goes: Option<Goes>,
     /// Is called before each verdict.
@@ -37,14 +37,14 @@ struct Told {
     judged: Mutex<Vec<Vec<u8>>>,
     /// The time of each pass, and whether its merge had the oldest run.
     passes: Mutex<Vec<(u64, bool)>>,
-    panics: AtomicBool,
+    pub(crate) panics: AtomicBool,
 }
 
 #[derive(Clone, Default)]
-struct Filter(Arc<Told>);
+pub(crate) struct Filter(pub(crate) Arc<Told>);
 
 impl Filter {
-    fn new(goes: impl Fn(&[u8]) -> Mark + Send + Sync + 'static) -> Filter {
+    pub(crate) fn new(goes: impl Fn(&[u8]) -> Mark + Send + Sync + 'static) -> Filter {
         Filter(Arc::new(Told { goes: Some(Box::new(goes)), ..Told::default() }))
     }
 
@@ -101,23 +101,23 @@ impl FilterPass for Pass {
     }
 }
 
-fn options(filters: CompactionFilters) -> Options {
+pub(crate) fn options(filters: CompactionFilters) -> Options {
     Options { compaction_filters: filters, ..quiet() }
 }
 
-fn table_options(filter: &str) -> TableOptions {
+pub(crate) fn table_options(filter: &str) -> TableOptions {
     TableOptions { inline_bytes: 100, compaction_filter: Some(filter.into()), ..IndexKind::Lsm.into() }
 }
 
 /// A store with a table `t` that has this filter.
-fn open(filter: impl CompactionFilter + 'static) -> (TempDir, Db, Table) {
+pub(crate) fn open(filter: impl CompactionFilter + 'static) -> (TempDir, Db, Table) {
     let (directory, name) = (scratch(), filter.name().to_string());
     let db = Db::open(directory.path(), options(CompactionFilters::default().with(filter))).expect("it can be made");
     let table = db.create_table_with("t", table_options(&name)).expect("the table can be made");
     (directory, db, table)
 }
 
-fn reopen(db: Db, path: &Path, options: Options) -> (Db, Table) {
+pub(crate) fn reopen(db: Db, path: &Path, options: Options) -> (Db, Table) {
     db.close().expect("it closes");
     drop(db);
     let db = Db::open(path, options).expect("it can be opened again");
@@ -125,15 +125,15 @@ fn reopen(db: Db, path: &Path, options: Options) -> (Db, Table) {
     (db, table)
 }
 
-fn upkeep(db: &Db) {
+pub(crate) fn upkeep(db: &Db) {
     (0..40).for_each(|_| db.step(Step::Upkeep).expect("upkeep works"));
 }
 
-fn put(table: &Table, key: &str, value: &[u8]) {
+pub(crate) fn put(table: &Table, key: &str, value: &[u8]) {
     table.put_with(key.as_bytes(), value, Durability::None).expect("a put works");
 }
 
-fn until(time_ms: u64, text: &str) -> Vec<u8> {
+pub(crate) fn until(time_ms: u64, text: &str) -> Vec<u8> {
     [&time_ms.to_le_bytes(), text.as_bytes()].concat()
 }
 
@@ -142,7 +142,7 @@ fn now_ms() -> u64 {
 }
 
 /// The keys of a table, by a scan; gets must agree.
-fn keys(table: &Table) -> Vec<String> {
+pub(crate) fn keys(table: &Table) -> Vec<String> {
     let scan = table.scan(ScanOptions::all()).expect("a scan begins");
     let keys = scan.map(|record| record.expect("a record can be read").0);
     let keys: Vec<_> = keys.map(|key| String::from_utf8(key).expect("keys are text")).collect();
@@ -356,105 +356,6 @@ fn what_is_due_later_goes_when_its_time_comes_though_nobody_writes() {
     assert_eq!(keys(&table), ["later"]);
 }
 
-#[test]
-fn a_panic_gives_up_nothing_and_stops_nothing() {
-    let told = Filter::new(|key| if key == b"kept" { Mark::Never } else { Mark::From(0) });
-    let (directory, db, table) = open(told.clone());
-    (0..20).for_each(|number| put(&table, &format!("key {number:02}"), b"value"));
-    put(&table, "kept", b"value");
-    told.0.panics.store(true, Ordering::SeqCst);
-    db.checkpoint().expect("a checkpoint works");
-    upkeep(&db);
-    assert_eq!(keys(&table).len(), 21);
-    let trouble = db.stats().trouble.expect("it is told").to_string();
-    assert!(trouble.contains("the compaction filter `told` failed: it panicked: the filter has a bug"), "{trouble}");
-    for round in 0..8 {
-        put(&table, "kept", &[round]);
-        db.checkpoint().expect("a checkpoint works");
-        upkeep(&db);
-    }
-    assert!(db.metrics().runs < 6, "merges go on");
-    told.0.panics.store(false, Ordering::SeqCst);
-    let (db, table) = reopen(db, directory.path(), options(CompactionFilters::default().with(told)));
-    upkeep(&db);
-    assert_eq!(keys(&table), ["kept"]);
-    db.close().expect("it closes");
-}
-
-/// A filter of whose methods some panic.
-struct Panicking {
-    marked: Arc<AtomicUsize>,
-    panics_in_mark: bool,
-}
-
-impl CompactionFilter for Panicking {
-    fn name(&self) -> &str {
-        "panicking"
-    }
-    fn mark(&self, _: &FilterEntry<'_>) -> Mark {
-        self.marked.fetch_add(1, Ordering::SeqCst);
-        assert!(!self.panics_in_mark, "a mark has a bug");
-        Mark::From(1)
-    }
-    fn begin(&self, _: &FilterRange<'_>) -> Box<dyn FilterPass> {
-        Box::new(EndsBadly)
-    }
-}
-
-struct EndsBadly;
-
-impl FilterPass for EndsBadly {
-    fn judge(&mut self, _: &[FilterEntry<'_>], verdicts: &mut [Verdict]) {
-        verdicts.fill(Verdict::Drop);
-    }
-}
-
-impl Drop for EndsBadly {
-    fn drop(&mut self) {
-        panic!("the end of a pass has a bug");
-    }
-}
-
-#[test]
-fn a_pass_that_panics_at_its_end_has_said_what_goes() {
-    let (_directory, db, table) = open(Panicking { marked: Arc::default(), panics_in_mark: false });
-    (0..20).for_each(|number| put(&table, &format!("{number:02}"), b"value"));
-    db.checkpoint().expect("a checkpoint works");
-    upkeep(&db);
-    assert_eq!(keys(&table), [""; 0]);
-    db.close().expect("the store works");
-}
-
-#[test]
-fn a_flush_asks_no_more_for_marks_after_a_panic() {
-    let marked = Arc::new(AtomicUsize::new(0));
-    let (_directory, db, table) = open(Panicking { marked: Arc::clone(&marked), panics_in_mark: true });
-    (0..20).for_each(|number| put(&table, &format!("{number:02}"), b"value"));
-    db.checkpoint().expect("a checkpoint works");
-    assert_eq!(marked.load(Ordering::SeqCst), 1);
-    upkeep(&db);
-    assert_eq!(keys(&table).len(), 20);
-    db.close().expect("it closes");
-}
-
-#[test]
-fn without_the_filter_merges_go_on_and_nothing_is_given_up() {
-    let (directory, db, table) = open(Expiry);
-    put(&table, "before", &until(1, "a"));
-    let (db, table) = reopen(db, directory.path(), quiet());
-    for round in 0..8 {
-        put(&table, &format!("meanwhile {round}"), &until(1, "b"));
-        db.checkpoint().expect("a checkpoint works");
-        upkeep(&db);
-    }
-    assert_eq!(keys(&table).len(), 9);
-    assert!(db.metrics().runs < 6, "merges go on");
-    let (db, table) = reopen(db, directory.path(), options(CompactionFilters::default().with(Expiry)));
-    upkeep(&db);
-    assert_eq!(keys(&table), [""; 0]);
-    db.close().expect("it closes");
-}
-
 /// The key is written to after the filter has seen it, and before it is deleted.
 #[test]
 fn what_is_written_meanwhile_stays() {
@@ -479,58 +380,4 @@ fn what_is_written_meanwhile_stays() {
     assert_eq!(keys(&table), left);
     assert_eq!(table.get(b"53").expect("a get works").as_deref(), Some(&b"new"[..]));
     assert_eq!(db.metrics().filter_dropped_keys, 80);
-}
-
-#[test]
-fn ingested_and_copied_tables_are_asked_about_too() {
-    let (_directory, db, table) = open(Expiry);
-    let mut ingest = db.ingest("ingested", table_options("expiry")).expect("an ingest begins");
-    for number in 0..500u32 {
-        let time_ms = if number % 2 == 0 { 1 } else { LATER_MS };
-        ingest.put(format!("{number:03}").as_bytes(), &until(time_ms, "v")).expect("a record is taken");
-    }
-    let ingested = ingest.finish().expect("it comes to its end");
-    assert_eq!(keys(&ingested).len(), 500);
-    put(&table, "expired", &until(1, "a"));
-    put(&table, "later", &until(LATER_MS, "b"));
-    let copy = db.copy_table(&table, "copy", table.options(), &mut |_, _| {}).expect("it is copied");
-    upkeep(&db);
-    assert_eq!(keys(&ingested).len(), 250);
-    assert_eq!(keys(&copy), ["later"]);
-}
-
-#[test]
-fn backups_have_marks_and_what_is_given_up() {
-    let (_directory, db, table) = open(Expiry);
-    put(&table, "gone", &until(1, "a"));
-    put(&table, "later", &until(LATER_MS, "b"));
-    db.checkpoint().expect("a checkpoint works");
-    upkeep(&db);
-    put(&table, "expired", &until(1, "c"));
-    db.checkpoint().expect("a checkpoint works");
-    let (repository, target) = (scratch(), scratch());
-    db.backup(repository.path(), &BackupOptions::default(), &mut |_, _| {}).expect("a backup can be made");
-    let repository = Repository::open(repository.path()).expect("the repository can be opened");
-    repository.restore(None, target.path(), &mut |_, _| {}).expect("it can be restored");
-    let db = Db::open(target.path(), options(CompactionFilters::default().with(Expiry))).expect("it opens");
-    let table = db.table("t").expect("the table is there");
-    assert_eq!(keys(&table), ["expired", "later"]);
-    upkeep(&db);
-    assert_eq!(keys(&table), ["later"]);
-    assert!(db.verify(&mut |_, _| {}).expect("it can be verified").damage.is_empty());
-}
-
-#[test]
-fn only_tables_with_sorted_runs_take_a_filter() {
-    let directory = scratch();
-    let db = Db::open(directory.path(), quiet()).expect("the store can be made");
-    for kind in [IndexKind::Hash, IndexKind::Lmdb] {
-        let options = TableOptions { compaction_filter: Some("expiry".into()), ..kind.into() };
-        let error = refusal(db.create_table_with("t", options), "a filter of such a table");
-        assert!(matches!(error, Error::Option { option: "compaction_filter", .. }), "{error}");
-    }
-    let long = "f".repeat(256);
-    let error = refusal(db.create_table_with("t", table_options(&long)), "so long a name");
-    assert!(matches!(error, Error::Option { option: "compaction_filter", .. }), "{error}");
-    assert_eq!(db.stats().format_version, 1, "a store without filters stays as earlier programs know it");
 }

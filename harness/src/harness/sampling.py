@@ -98,6 +98,8 @@ _NOTHING = _Usage("", 0.0, 0.0, 0, 0, 0, 0, 0, Traffic())
 @dataclass(frozen=True)
 class _Counters:
     at: float
+    # When all of it had been read.
+    read_at: float
     cpu: dict[str, float]
     # Processor time of the harness and of all that it ever started.
     own_cpu_s: float
@@ -171,7 +173,8 @@ class Sampler:
                 due += PERIOD_SECONDS
                 stopping = self._stopping.wait(max(0.0, due - time.monotonic()))
                 now = self._counters()
-                if now.at - before.at < PERIOD_SECONDS / 10:
+                # Right behind a late one there would be next to no time between two looks at a process.
+                if now.at - before.read_at < PERIOD_SECONDS / 10:
                     continue
                 host.writerow(asdict(_host_sample(before, now, self._began)))
                 process.writerows(asdict(sample) for sample in _process_samples(before, now, self._began))
@@ -205,7 +208,8 @@ class Sampler:
                     traffic.get(process.pid, Traffic()),
                 )
         disk = _disk_counters(self._disk)
-        return _Counters(at, cpu, own_cpu_s, _kernel_cpu_s(), disk, network, processes, node_counts())
+        kernel_cpu_s, nodes = _kernel_cpu_s(), node_counts()
+        return _Counters(at, time.monotonic(), cpu, own_cpu_s, kernel_cpu_s, disk, network, processes, nodes)
 
 
 def _hurry() -> None:

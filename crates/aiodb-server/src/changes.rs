@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use crate::collection::{Owner, expiring_ms};
 use crate::entry::Entry;
 use crate::locks::{Database, Key};
+use crate::packed::Packed;
 
 /// Changes that are made together, in this order.
 #[derive(Default)]
@@ -16,7 +17,7 @@ pub(crate) struct Changes<'a> {
     /// Rows of the tables of elements that get a value, or lose it.
     pub(crate) rows: Vec<Row<'a>>,
     /// Keys that get a value, or lose it.
-    pub(crate) keys: Vec<(&'a Key, Option<&'a Entry>)>,
+    pub(crate) keys: Vec<ChangedKey<'a>>,
     /// How many more keys databases have than before, or since they were emptied here.
     pub(crate) sizes: Vec<(Database, i64)>,
 }
@@ -27,6 +28,14 @@ impl Changes<'_> {
         let given = self.rows.iter().filter(|row| row.value.is_some());
         given.filter_map(|row| Some((row.database, expiring_ms(&row.key)?)))
     }
+}
+
+/// A key that gets a value, or loses it.
+pub(crate) struct ChangedKey<'a> {
+    pub(crate) key: &'a Key,
+    pub(crate) entry: Option<&'a Entry>,
+    /// All elements of the collection that it will have, if they are known and few.
+    pub(crate) elements: Option<Packed>,
 }
 
 /// A row of a table of elements.

@@ -215,20 +215,31 @@ pub(crate) struct Span {
     pub(crate) is_backward: bool,
     /// Whether values are needed; without, they may come back empty.
     pub(crate) values: bool,
+    /// Whether the elements have values.
+    has_values: bool,
 }
 
 impl Span {
     /// All elements with their values.
     pub(crate) const ALL: Span =
-        Span { from: Bound::Unbounded, to: Bound::Unbounded, is_backward: false, values: true };
+        Span { from: Bound::Unbounded, to: Bound::Unbounded, is_backward: false, values: true, has_values: true };
 
     /// All names.
     pub(crate) const NAMES: Span = Span { values: false, ..Span::ALL };
 
+    /// All members of a set.
+    pub(crate) const MEMBERS: Span = Span { has_values: false, ..Span::NAMES };
+
+    /// Whether it is all that all elements have, in the order of their names.
+    pub(crate) fn is_all(&self) -> bool {
+        let is_open = matches!((&self.from, &self.to), (Bound::Unbounded, Bound::Unbounded));
+        is_open && !self.is_backward && (self.values || !self.has_values)
+    }
+
     /// The elements of a list from a position to before another.
     pub(crate) fn of_positions(positions: Range<i64>, is_backward: bool) -> Span {
         let [from, to] = [positions.start, positions.end].map(|position| position_name(position).to_vec());
-        Span { from: Bound::Included(from), to: Bound::Excluded(to), is_backward, values: true }
+        Span { from: Bound::Included(from), to: Bound::Excluded(to), is_backward, ..Span::ALL }
     }
 
     /// The members of a sorted set with their scores, in no order of meaning.

@@ -3,11 +3,13 @@
 use std::collections::btree_map::Entry as Place;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Bound;
+use std::sync::Mutex;
 
 use bytes::Bytes;
 
 use crate::collection::{Owner, Span};
 use crate::keyspace::Keyspace;
+use crate::packed::{Packed, Packing};
 use crate::refusal::Refusal;
 
 /// So many rows are deleted one by one rather than as a range.
@@ -19,6 +21,10 @@ pub(crate) struct Elements<'a> {
     known: BTreeMap<Owner, BTreeMap<Bytes, Known>>,
     /// Collections of which nothing is stored.
     made: HashSet<Owner>,
+    /// All that is stored of small collections.
+    packed: BTreeMap<Owner, Packed>,
+    /// [`Elements::packed`] of collections that were gone through, until [`Elements::take_read`].
+    read: Mutex<Vec<(Owner, Packed)>>,
     /// Collections whose elements were taken out one by one.
     emptied: HashSet<Owner>,
 }
@@ -30,7 +36,14 @@ struct Known {
 
 impl<'a> Elements<'a> {
     pub(crate) fn new(keyspace: &'a Keyspace) -> Elements<'a> {
-        Elements { keyspace, known: BTreeMap::new(), made: HashSet::new(), emptied: HashSet::new() }
+        Elements {
+            keyspace,
+            known: BTreeMap::new(),
+            made: HashSet::new(),
+            packed: BTreeMap::new(),
+            read: Mutex::default(),
+            emptied: HashSet::new(),
+        }
     }
 
     /// Says that nothing of a collection is stored.
@@ -50,6 +63,30 @@ impl<'a> Elements<'a> {
         }
     }
 
+    /// Takes all that is stored of a collection.
+    pub(crate) fn learn_all(&mut self, owner: Owner, packed: Packed) {
+        self.packed.insert(owner, packed);
+    }
+
+    /// Whether all that is stored of a collection is known.
+    pub(crate) fn has_all(&self, owner: Owner) -> bool {
+        self.made.contains(&owner) || self.packed.contains_key(&owner)
+    }
+
+    /// Small collections that were gone through since this was last asked, with all that is stored of them, which is known from now on.
+    pub(crate) fn take_read(&mut self) -> Vec<(Owner, Packed)> {
+        let read = std::mem::take(self.read.get_mut().expect(NO_PANIC));
+        self.packed.extend(read.iter().cloned());
+        read
+    }
+
+    /// All that will be stored of a collection, if that is known and not too much.
+    pub(crate) fn packed_after(&self, owner: Owner) -> Option<Packed> {
+        let nothing = Packed::default();
+        let before = if self.made.contains(&owner) { &nothing } else { self.packed.get(&owner)? };
+        before.changed(self.changes(owner))
+    }
+
     /// The value of an element. Reads with the calling thread what was not read ahead.
     pub(crate) fn get(&mut self, owner: Owner, name: &[u8]) -> Result<Option<Bytes>, Refusal> {
         if let Some(known) = self.known.get(&owner).and_then(|known| known.get(name)) {
@@ -57,6 +94,9 @@ impl<'a> Elements<'a> {
         }
         if self.made.contains(&owner) {
             return Ok(None);
+        }
+        if let Some(packed) = self.packed.get(&owner) {
+            return Ok(packed.get(name));
         }
         // It was not known before which collection this is: another thread takes this thread's other connections.
         let value = tokio::task::block_in_place(|| self.keyspace.element_blocking(owner, name))?;
@@ -69,7 +109,13 @@ impl<'a> Elements<'a> {
         match self.known.get(&owner).and_then(|known| known.get(name)) {
             Some(known) => Ok(known.value.is_some()),
             None if self.made.contains(&owner) => Ok(false),
-            None => Ok(self.keyspace.element_blocking(owner, name)?.is_some()),
+            None => match self.packed.get(&owner) {
+                Some(packed) => Ok(packed.get(name).is_some()),
+                None => {
+                    let value = tokio::task::block_in_place(|| self.keyspace.element_blocking(owner, name))?;
+                    Ok(value.is_some())
+                }
+            },
         }
     }
 
@@ -81,7 +127,8 @@ impl<'a> Elements<'a> {
         self.change(owner, name, None);
     }
 
-    /// Elements in the order of their names, for as long as `visit` wants more.
+    /// Elements in the order of their names, for as long as `visit` wants more. Where not all of them are known, the calling thread reads
+    /// them, and another one takes this thread's other connections meanwhile.
     pub(crate) fn visit(
         &self,
         owner: Owner,
@@ -95,7 +142,7 @@ impl<'a> Elements<'a> {
         let mut wants_more = true;
         if !self.made.contains(&owner) {
             let comes_before = |own: &[u8], name: &[u8]| if span.is_backward { own > name } else { own < name };
-            self.keyspace.visit_elements(owner, span, |name, value| {
+            self.visit_stored(owner, span, |name, value| {
                 while let Some((own_name, own)) = own.next_if(|(own, _)| comes_before(own, name)) {
                     if !own.value.as_ref().is_none_or(|value| visit(own_name, value)) {
                         wants_more = false;
@@ -115,14 +162,29 @@ impl<'a> Elements<'a> {
         Ok(())
     }
 
-    /// [`Elements::visit`] for a command that seldom needs it: another thread takes this thread's other connections meanwhile.
-    pub(crate) fn visit_waiting(
+    /// [`Elements::visit`] without the changes.
+    fn visit_stored(
         &self,
         owner: Owner,
         span: &Span,
-        visit: impl FnMut(&[u8], &[u8]) -> bool,
+        mut visit: impl FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<(), Refusal> {
-        tokio::task::block_in_place(|| self.visit(owner, span, visit))
+        if let Some(packed) = self.packed.get(&owner) {
+            packed.visit(span, visit);
+            return Ok(());
+        }
+        let mut packing = span.is_all().then(Packing::default);
+        tokio::task::block_in_place(|| {
+            self.keyspace.visit_elements(owner, span, |name, value| {
+                packing.take_if(|packing| !packing.add(name, value));
+                let wants_more = visit(name, value);
+                packing.take_if(|_| !wants_more);
+                wants_more
+            })
+        })?;
+        let packed = packing.map(|packing| (owner, packing.finish()));
+        self.read.lock().expect(NO_PANIC).extend(packed);
+        Ok(())
     }
 
     /// What was changed in a span, in its order.
@@ -148,6 +210,9 @@ impl<'a> Elements<'a> {
         self.known.entry(owner).or_default().insert(name, Known { value, is_changed: true });
     }
 }
+
+/// Why the lock is never found poisoned.
+const NO_PANIC: &str = "no code panics while it holds the collections that were read";
 
 fn borrowed(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
     bound.as_ref().map(Vec::as_slice)

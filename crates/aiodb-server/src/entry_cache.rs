@@ -1,4 +1,5 @@
-//! Entries that were read or written lately, by their keys: most commands find theirs here, and ask the engine for nothing.
+//! Entries that were read or written lately, by their keys: most commands find theirs here, and ask the engine for nothing. With the entry
+//! of a small collection go all its elements, once one command has read them all or written the first.
 //!
 //! What is here is what the store has. A write takes the entries of its keys out before the engine makes it, and puts the new ones in
 //! afterwards; it has a claim on its keys meanwhile. Who reads without a claim may have read what a write has changed since. So an entry that was
@@ -13,8 +14,10 @@ use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{Equivalent, Weighter};
 use smallvec::SmallVec;
 
+use crate::changes::ChangedKey;
 use crate::entry::{Entry, Value};
 use crate::locks::{Database, Key, Locks, STRIPES};
+use crate::packed::Packed;
 
 /// Longer strings are not kept: few of them would take the place of many.
 const LARGEST: usize = 256 << 10;
@@ -31,13 +34,27 @@ const UNKNOWN: u64 = u64::MAX;
 /// The entries.
 pub(crate) struct EntryCache {
     /// None without memory for it.
-    cache: Option<Cache<Name, Entry, Weight, RandomState>>,
+    cache: Option<Cache<Name, Kept, Weight, RandomState>>,
     /// How many writes of the keys of each stripe have ended.
     writes: Box<[AtomicU64]>,
     /// How many writes have ended that emptied databases.
     clearings: AtomicU64,
     hits: AtomicU64,
     misses: AtomicU64,
+}
+
+/// What a key has.
+#[derive(Clone)]
+struct Kept {
+    entry: Entry,
+    /// All elements of the collection.
+    elements: Option<Packed>,
+}
+
+impl Kept {
+    fn bytes(&self) -> usize {
+        string_bytes(&self.entry) + self.elements.as_ref().map_or(0, Packed::bytes)
+    }
 }
 
 /// What the cache counts.
@@ -101,9 +118,9 @@ fn hash(database: Database, name: &[u8], state: &mut impl Hasher) {
 #[derive(Clone)]
 struct Weight;
 
-impl Weighter<Name, Entry> for Weight {
-    fn weight(&self, name: &Name, entry: &Entry) -> u64 {
-        (OVERHEAD + name.name.len() + string_bytes(entry)) as u64
+impl Weighter<Name, Kept> for Weight {
+    fn weight(&self, name: &Name, kept: &Kept) -> u64 {
+        (OVERHEAD + name.name.len() + kept.bytes()) as u64
     }
 }
 
@@ -135,10 +152,23 @@ impl EntryCache {
 
     /// The entry of a key, if it is here.
     pub(crate) fn get(&self, key: &Key) -> Option<Entry> {
-        let entry = self.cache.as_ref()?.get(&Asked(key));
-        let counter = if entry.is_some() { &self.hits } else { &self.misses };
+        let kept = self.cache.as_ref()?.get(&Asked(key));
+        let counter = if kept.is_some() { &self.hits } else { &self.misses };
         counter.fetch_add(1, Ordering::Relaxed);
-        entry
+        kept.map(|kept| kept.entry)
+    }
+
+    /// All elements of the collection of a key, if they are here and it has this number. The caller has a claim on the key.
+    pub(crate) fn elements(&self, key: &Key, number: u64) -> Option<Packed> {
+        let kept = self.cache.as_ref()?.get(&Asked(key))?;
+        kept.elements.filter(|_| kept.entry.collection().is_some_and(|collection| collection.number == number))
+    }
+
+    /// Keeps all elements of the collection that a key has, with its entry. The caller has a claim on the key: no write of it is under way.
+    pub(crate) fn keep_elements(&self, key: &Key, entry: Entry, elements: Packed) {
+        if let Some(cache) = self.cache.as_ref().filter(|_| self.moment(key).is_known()) {
+            cache.insert(name(key), Kept { entry, elements: Some(elements) });
+        }
     }
 
     /// Its figures.
@@ -161,7 +191,7 @@ impl EntryCache {
         let Some(_held) = locks.try_read(key) else { return };
         let now = self.moment(key);
         if now == since && now.is_known() {
-            cache.insert(name(key), entry.clone());
+            cache.insert(name(key), Kept { entry: entry.clone(), elements: None });
         }
     }
 
@@ -195,23 +225,24 @@ pub(crate) struct Writing<'a> {
 }
 
 impl Writing<'_> {
-    /// The write is there, and the keys, in the order in which they were named, have these entries; or it has failed, and there are none
-    /// of which that is known.
-    pub(crate) fn ended<'b>(mut self, entries: impl Iterator<Item = (&'b Key, Option<&'b Entry>)>) {
+    /// The write has ended. These are the keys, in the order in which they were named, and whether it is known that they have their new
+    /// entries.
+    pub(crate) fn ended<'b>(mut self, keys: impl Iterator<Item = (&'b ChangedKey<'b>, bool)>) {
         if let Some(clearings) = self.clearings.take().filter(|clearings| *clearings != UNKNOWN) {
             self.cache.clearings.store(clearings + 1, Ordering::SeqCst);
         }
         let is_known = self.cache.clearings.load(Ordering::SeqCst) != UNKNOWN;
         let Some(cache) = &self.cache.cache else { return };
-        for (stripe, (key, entry)) in std::mem::take(&mut self.stripes).into_iter().zip(entries) {
+        for (stripe, (changed, is_written)) in std::mem::take(&mut self.stripes).into_iter().zip(keys) {
             // It stays unknown if it was.
             let count = |writes: u64| (writes != UNKNOWN).then(|| writes + 1);
             let counted = self.cache.writes[stripe].fetch_update(Ordering::SeqCst, Ordering::SeqCst, count);
-            if let Some(entry) = entry.filter(|entry| string_bytes(entry) <= LARGEST)
+            if let Some(entry) = changed.entry.filter(|entry| is_written && string_bytes(entry) <= LARGEST)
                 && is_known
                 && counted.is_ok()
             {
-                cache.insert(name(key), detached(entry));
+                let kept = Kept { entry: detached(entry), elements: changed.elements.clone() };
+                cache.insert(name(changed.key), kept);
             }
         }
     }

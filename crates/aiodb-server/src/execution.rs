@@ -12,9 +12,11 @@ use tokio::time::Instant;
 
 use crate::acl::{Denial, Place};
 use crate::admission::{denial, find};
+use crate::collection::{Collection, Owner};
 use crate::command::{Call, Context, Run, Server, now_ms};
 use crate::keyspace::Keyspace;
 use crate::locks::{Claim, Key, KeySet};
+use crate::packed::Packed;
 use crate::refusal::{Refusal, said, words};
 use crate::reply::{Answer, OK, Reply};
 use crate::session::{Session, Waiting};
@@ -203,10 +205,8 @@ struct Plan {
     /// Keys whose entries are read, each once.
     reads: KeySet,
     claim: Claim,
-    /// Whether they may read keys that are not known before.
+    /// Whether they may read keys that are not known before, and so wait for the device.
     is_whole: bool,
-    /// Whether they may wait for the device.
-    waits: bool,
 }
 
 fn plan(session: &Session, calls: &[Call], watch: Option<&Watch>) -> Plan {
@@ -223,7 +223,6 @@ fn plan(session: &Session, calls: &[Call], watch: Option<&Watch>) -> Plan {
         }
     }
     let is_whole = calls.iter().any(|call| !call.names_keys());
-    let waits = is_whole || calls.iter().any(|call| matches!(call.command.run, Run::Ranged(_)));
     let is_transaction = watch.is_some();
     // Several reads show one moment under a claim only.
     let reads_several =
@@ -238,7 +237,34 @@ fn plan(session: &Session, calls: &[Call], watch: Option<&Watch>) -> Plan {
     } else {
         Claim::Nothing
     };
-    Plan { reads, claim, is_whole, waits }
+    Plan { reads, claim, is_whole }
+}
+
+/// The keys of calls that go through elements of collections, and the collections that these have in the store.
+fn ranged<'b>(
+    space: &'b Space<'_>,
+    session: &'b Session,
+    calls: &'b [Call],
+) -> impl Iterator<Item = (Key, Owner, Collection)> + 'b {
+    let ranged = calls.iter().filter(|call| matches!(call.command.run, Run::Ranged(_)));
+    let keys = ranged.flat_map(|call| call.command.keys.of(&call.arguments)).map(|name| session.key(name));
+    keys.filter_map(|key| space.stored_collection(&key).map(|(owner, collection)| (key, owner, collection)))
+}
+
+/// Whether calls go through collections of which not all is known: then they wait for the device.
+fn go_through_unknown(space: &Space<'_>, session: &Session, calls: &[Call]) -> bool {
+    ranged(space, session, calls).any(|(_, owner, _)| !space.elements.has_all(owner))
+}
+
+/// Keeps small collections that calls have gone through. Of those that they have changed too, the write keeps what they have made.
+fn keep_read(space: &mut Space<'_>, keyspace: &Keyspace, session: &Session, calls: &[Call]) {
+    for (owner, packed) in space.elements.take_read() {
+        if let Some((key, ..)) = ranged(space, session, calls).find(|(_, other, _)| *other == owner)
+            && let Some(entry) = space.unchanged(&key)
+        {
+            keyspace.keep_packed(&key, entry, packed);
+        }
+    }
 }
 
 /// Carries out calls at one moment. With a watch they are a transaction, which is given up if the watch is broken.
@@ -259,7 +285,9 @@ async fn carry_out(
     let mut waits = session.waits;
     read_ahead(&mut space, &plan, keyspace, session, calls, &mut waits).await?;
     session.waits = waits;
-    let replies = run(server, session, &mut space, calls, plan.waits)?;
+    let waits = plan.is_whole || go_through_unknown(&space, session, calls);
+    let replies = run(server, session, &mut space, calls, waits)?;
+    keep_read(&mut space, keyspace, session, calls);
     let written = if space.is_changed() {
         read_changed(&mut space, keyspace, &mut session.waits).await?;
         let sequence = keyspace.write(&space.changes()).await?;
@@ -298,12 +326,16 @@ async fn read_ahead(
     waits: &mut Waits,
 ) -> Result<(), Refusal> {
     read(space, keyspace, plan.reads.iter().cloned(), waits).await?;
+    learn_packed(space, keyspace, session, calls);
     let mut elements = HashSet::new();
     // As the calls so far leave them.
     let mut collections = HashMap::new();
     for call in calls.iter().filter(|call| call.command.names_elements()) {
         for (number, name) in call.command.keys.of(&call.arguments).enumerate() {
             let Some((owner, collection)) = space.stored_collection(&session.key(name)) else { continue };
+            if space.elements.has_all(owner) {
+                continue;
+            }
             let members = call.command.members.of(&call.arguments);
             elements.extend(members.map(|name| (owner, collection.kind.element_name(name))));
             if let Some(ahead) = call.command.ahead.filter(|_| number == 0) {
@@ -327,6 +359,22 @@ async fn read_ahead(
         space.elements.learn(owner, name, value?);
     }
     Ok(())
+}
+
+/// Takes the elements of small collections that were read or written lately.
+fn learn_packed(space: &mut Space<'_>, keyspace: &Keyspace, session: &Session, calls: &[Call]) {
+    for call in calls.iter().filter(|call| call.reads_elements()) {
+        for name in call.command.keys.of(&call.arguments) {
+            let key = session.key(name);
+            if let Some((owner, collection)) = space.stored_collection(&key)
+                && Packed::may_have(collection.count)
+                && !space.elements.has_all(owner)
+                && let Some(packed) = keyspace.packed(&key, owner)
+            {
+                space.elements.learn_all(owner, packed);
+            }
+        }
+    }
 }
 
 /// Reads of keys that were changed unread what the store has under them. No value is kept.

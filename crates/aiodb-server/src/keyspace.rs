@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::{Either, ready};
 
-use crate::changes::Changes;
+use crate::changes::{ChangedKey, Changes};
 use crate::collection::{CONTENTS_KEY, Owner, Span};
 use crate::database::DatabaseTables;
 use crate::entry::{self, Entry, original_key, stored_key};
@@ -19,6 +19,7 @@ use crate::entry_cache::{Counts, EntryCache, Moment};
 use crate::expiring::{self, Expired};
 use crate::flusher::Flusher;
 use crate::locks::{Claim, Database, Held, Key, Locks};
+use crate::packed::Packed;
 use crate::refusal::Refusal;
 use crate::saves::Saves;
 use crate::sizes::{Say, Sizes};
@@ -163,6 +164,16 @@ impl Keyspace {
         let get = self.table(key.database).get_async(&stored_key(&key.name));
         let key = key.clone();
         Either::Right(get.map(move |stored| self.read(&key, stored?, moment)))
+    }
+
+    /// All elements of a key's collection, if they are few and were read or written lately. The caller has a claim on the key.
+    pub(crate) fn packed(&self, key: &Key, owner: Owner) -> Option<Packed> {
+        self.cache.elements(key, owner.number)
+    }
+
+    /// Keeps all elements of a key's collection, which has this entry. The caller has a claim on the key.
+    pub(crate) fn keep_packed(&self, key: &Key, entry: Entry, elements: Packed) {
+        self.cache.keep_elements(key, entry, elements);
     }
 
     /// The entry of a key, read with the calling thread.
@@ -310,12 +321,11 @@ impl Keyspace {
         let batch = self.batch(changes)?;
         let stripes = self.stripes(changes);
         let before = mark(&stripes);
-        let writing = self.cache.write(!changes.cleared.is_empty(), changes.keys.iter().map(|(key, _)| *key));
+        let writing = self.cache.write(!changes.cleared.is_empty(), changes.keys.iter().map(|changed| changed.key));
         changes.expiring().for_each(|(database, at_ms)| self.tables(database).expiring.write_begins(at_ms));
         let outcome = self.db.write_async_with(batch, self.append_class()).await;
         changes.expiring().for_each(|(database, at_ms)| self.tables(database).expiring.write_ends(at_ms));
-        let entries = changes.keys.iter().map(|(key, entry)| (*key, entry.filter(|_| outcome.is_ok())));
-        writing.ended(entries);
+        writing.ended(changes.keys.iter().map(|changed| (changed, outcome.is_ok())));
         unmark(&stripes, &before, outcome.as_ref().ok());
         Ok(outcome?)
     }
@@ -387,7 +397,7 @@ impl Keyspace {
                 Some(value) => batch.put(self.elements(row.database), &row.key, value)?,
             };
         }
-        for (key, entry) in &changes.keys {
+        for ChangedKey { key, entry, .. } in &changes.keys {
             let (table, name) = (self.table(key.database), stored_key(&key.name));
             match entry {
                 None => batch.delete(table, &name)?,
@@ -405,7 +415,7 @@ impl Keyspace {
         match &self.flusher {
             None => Vec::new(),
             Some(_) if !changes.cleared.is_empty() => self.written.iter().collect(),
-            Some(_) => changes.keys.iter().map(|(key, _)| &self.written[key.stripe()]).collect(),
+            Some(_) => changes.keys.iter().map(|changed| &self.written[changed.key.stripe()]).collect(),
         }
     }
 }

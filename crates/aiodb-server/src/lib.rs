@@ -33,6 +33,7 @@ mod log;
 mod long_double;
 mod monitoring;
 mod number;
+mod packed;
 
 mod refusal;
 mod reply;

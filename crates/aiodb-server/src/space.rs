@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
-use crate::changes::{Changes, Row};
+use crate::changes::{ChangedKey, Changes, Row};
 use crate::collection::{
     Collection, Kind, Owner, Span, expiring_key, expiring_ms, expiring_number, expiring_string_key,
 };
@@ -160,6 +160,11 @@ impl<'a> Space<'a> {
         Some((known.stored?.owner(key.database)?, known.entry.as_ref()?.collection()?))
     }
 
+    /// The entry of a key that the store has and that was not changed here.
+    pub(crate) fn unchanged(&self, key: &Key) -> Option<Entry> {
+        self.known.get(key).filter(|known| known.is_read && !known.is_changed)?.entry.clone()
+    }
+
     /// Whether a key has a value.
     pub(crate) fn contains(&mut self, key: &Key) -> Result<bool, Refusal> {
         Ok(self.get(key)?.is_some())
@@ -290,8 +295,14 @@ impl<'a> Space<'a> {
             dropped: owners_before.filter(is_dropped).collect(),
             rows,
             sizes: sizes(&changed),
-            keys: changed.iter().map(|(key, known)| (*key, known.entry.as_ref())).collect(),
+            keys: changed.iter().map(|(key, known)| self.changed_key(key, known)).collect(),
         }
+    }
+
+    fn changed_key<'b>(&self, key: &'b Key, known: &'b Known) -> ChangedKey<'b> {
+        let owner = known.later().and_then(|later| later.owner(key.database));
+        let elements = owner.and_then(|owner| self.elements.packed_after(owner));
+        ChangedKey { key, entry: known.entry.as_ref(), elements }
     }
 
     /// Whether something is to be written.

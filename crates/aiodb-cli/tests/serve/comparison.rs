@@ -9,7 +9,8 @@ use crate::client::{Client, encode, text, until};
 use crate::generator::{Arguments, Generator, KEYS};
 use crate::server::{Both, Redis, Server, aiodb, output_of};
 
-const SEQUENCES: u64 = 30;
+/// Sequences for each memory for entries.
+const SEQUENCES: u64 = 10;
 const COMMANDS: usize = 400;
 
 /// Times that two servers tell for the same key may differ by so much: how long a machine may be busy in between.
@@ -125,7 +126,15 @@ fn compare_state(pair: &mut Pair, history: &mut Vec<String>) {
 
 #[test]
 fn random_commands_are_answered_as_redis_does() {
-    let both = Both::start();
+    // All entries are kept; or few, so that they are read again and again; or none.
+    for cache_bytes in ["67108864", "4096", "0"] {
+        println!("--cache-bytes {cache_bytes}");
+        random_commands_are_answered_with(&["--cache-bytes", cache_bytes]);
+    }
+}
+
+fn random_commands_are_answered_with(arguments: &[&str]) {
+    let both = Both::start_with(arguments);
     let first = std::env::var("AIODB_SEED").ok().and_then(|seed| seed.parse().ok());
     let seeds = first.map_or_else(|| (0..SEQUENCES).map(|_| fastrand::u64(..)).collect(), |seed| vec![seed]);
     for seed in seeds {

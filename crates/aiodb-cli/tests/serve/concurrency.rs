@@ -1,5 +1,6 @@
 //! Many clients at the same keys.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use resp_rs::resp2::Frame;
@@ -45,6 +46,56 @@ fn no_update_is_lost_in_any_class() {
     for durability in ["interval:1000", "sync", "none"] {
         let dir = tempfile::tempdir().unwrap();
         no_update_is_lost(&dir.path().join("store"), durability);
+    }
+}
+
+/// In one hash, which is kept whole or read each time.
+#[test]
+fn a_collection_is_seen_at_one_moment() {
+    for cache_bytes in ["1048576", "0"] {
+        let dir = tempfile::tempdir().unwrap();
+        let server = Server::start(&dir.path().join("store"), &["--cache-bytes", cache_bytes]);
+        std::thread::scope(|scope| {
+            for number in 0..CLIENTS {
+                let mut client = server.client();
+                scope.spawn(move || {
+                    for round in 0..ROUNDS {
+                        // The sum of the two fields stays 0, and the two fields of others come and go together.
+                        for command in
+                            [&["multi"][..], &["hincrby", "h", "up", "3"], &["hincrby", "h", "down", "-3"], &["exec"]]
+                        {
+                            client.call(command);
+                        }
+                        let (one, other) = (format!("one {number}"), format!("other {number}"));
+                        if round % 2 == 0 {
+                            client.call(&["hset", "h", &one, "1", &other, "1"]);
+                        } else {
+                            client.call(&["hdel", "h", &one, &other]);
+                        }
+                        let Frame::Array(Some(all)) = client.call(&["hgetall", "h"]) else { panic!() };
+                        let all: BTreeMap<String, String> = all
+                            .chunks(2)
+                            .map(|pair| (crate::client::text(&pair[0]), crate::client::text(&pair[1])))
+                            .collect();
+                        let sum = |field: &str| all[field].parse::<i64>().unwrap();
+                        assert_eq!(sum("up") + sum("down"), 0, "client {number} saw half a transaction");
+                        for other in 0..CLIENTS {
+                            let [one, other] =
+                                ["one", "other"].map(|name| all.contains_key(&format!("{name} {other}")));
+                            assert_eq!(one, other, "client {number} saw half a command");
+                        }
+                        assert_eq!(
+                            all.contains_key(&one),
+                            round % 2 == 0,
+                            "client {number} does not see its own write"
+                        );
+                    }
+                });
+            }
+        });
+        let mut client = server.client();
+        assert_eq!(client.text(&["hmget", "h", "up", "down"]), format!("{0} -{0}", CLIENTS * ROUNDS * 3));
+        assert_eq!(client.text(&["hlen", "h"]), "2");
     }
 }
 

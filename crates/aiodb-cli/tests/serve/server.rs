@@ -191,8 +191,14 @@ pub struct Both {
 
 impl Both {
     pub fn start() -> Both {
+        Both::start_with(&[])
+    }
+
+    /// With more arguments for ours.
+    pub fn start_with(arguments: &[&str]) -> Both {
         let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
-        Both { server: Server::start(&dirs[0].path().join("store"), &[]), redis: Redis::start(dirs[1].path()), dirs }
+        let server = Server::start(&dirs[0].path().join("store"), arguments);
+        Both { server, redis: Redis::start(dirs[1].path()), dirs }
     }
 
     /// A client of each.

@@ -164,7 +164,7 @@ pub(super) fn pop(
         }
     } else {
         let all = Span::of_positions(positions, false);
-        context.space.elements.visit_waiting(owner, &all, |_, element| {
+        context.space.elements.visit(owner, &all, |_, element| {
             elements.push(Bytes::copy_from_slice(element));
             true
         })?;

@@ -54,7 +54,7 @@ fn open(context: &mut Context<'_, '_>, names: &[Bytes]) -> Result<Vec<Option<Ope
 }
 
 fn visit(context: &Context<'_, '_>, set: &Opened, mut each: impl FnMut(&[u8])) -> Result<(), Refusal> {
-    context.space.elements.visit(set.owner(), &Span::NAMES, |member, _| {
+    context.space.elements.visit(set.owner(), &Span::MEMBERS, |member, _| {
         each(member);
         true
     })

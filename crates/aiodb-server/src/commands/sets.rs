@@ -117,7 +117,7 @@ fn scard(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
 fn smembers(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
     let Some(set) = context.look_up_collection(&arguments[1], Kind::Set)? else { return Ok(Reply::Set(Vec::new())) };
     let mut members = Vec::with_capacity(set.count());
-    context.space.elements.visit(set.owner(), &Span::NAMES, |member, _| {
+    context.space.elements.visit(set.owner(), &Span::MEMBERS, |member, _| {
         members.push(Reply::copied(member));
         true
     })?;

@@ -277,7 +277,7 @@ pub(super) fn pop(
     let mut popped: Vec<(Bytes, f64)> = Vec::new();
     if most > 0 {
         let ranks = Span { is_backward: is_last, ..Span::by_rank() };
-        context.space.elements.visit_waiting(sorted.owner(), &ranks, |name, _| {
+        context.space.elements.visit(sorted.owner(), &ranks, |name, _| {
             popped.extend(ranked_member(name).map(|(member, score)| (Bytes::copy_from_slice(member), score)));
             (popped.len() as u64) < most
         })?;

@@ -1,6 +1,7 @@
 use std::iter::once;
 
 use super::*;
+use crate::collection::{Collection, Kind};
 use crate::locks::Claim;
 
 fn key(name: &'static str) -> Key {
@@ -13,7 +14,23 @@ fn entry(value: &'static str) -> Entry {
 
 /// Writes an entry, or none.
 fn write(cache: &EntryCache, key: &Key, entry: Option<&Entry>) {
-    cache.write(false, once(key)).ended(once((key, entry)));
+    write_collection(cache, key, entry, None);
+}
+
+/// [`write`] with the elements of a collection, if they are known.
+fn write_collection(cache: &EntryCache, key: &Key, entry: Option<&Entry>, elements: Option<Packed>) {
+    end(cache.write(false, once(key)), key, entry, elements);
+}
+
+fn end(writing: Writing<'_>, key: &Key, entry: Option<&Entry>, elements: Option<Packed>) {
+    writing.ended(once((&ChangedKey { key, entry, elements }, true)));
+}
+
+/// An entry of a hash, and one element.
+fn hash(number: u64, value: &'static [u8]) -> (Entry, Packed) {
+    let entry = Entry::from(Entry::lasting(Collection { kind: Kind::Hash, number, count: 1, first: 0 }));
+    let (field, value) = (Bytes::from_static(b"field"), Bytes::from_static(value));
+    (entry, Packed::default().changed(once((&field, Some(&value)))).expect("it is small"))
 }
 
 #[test]
@@ -38,7 +55,7 @@ fn without_memory_nothing_is_kept() {
     let (cache, locks, key) = (EntryCache::new(0), Locks::new(), key("a"));
     write(&cache, &key, Some(&entry("1")));
     cache.keep_read(&key, &entry("1"), cache.moment(&key), &locks);
-    cache.write(true, once(&key)).ended(once((&key, None)));
+    end(cache.write(true, once(&key)), &key, None, None);
     assert_eq!((cache.get(&key), cache.counts()), (None, Counts::default()));
 }
 
@@ -62,7 +79,7 @@ async fn what_may_be_old_is_not_kept() {
         let writing = cache.write(false, once(&key));
         cache.keep_read(&key, &old, cache.moment(&key), &locks);
         assert_eq!(cache.get(&key), None, "a write is under way");
-        writing.ended(once((&key, None)));
+        end(writing, &key, None, None);
         drop(held);
     }
     cache.keep_read(&key, &old, cache.moment(&key), &locks);
@@ -98,4 +115,29 @@ fn little_memory_is_not_exceeded() {
     });
     let (kept, most) = (kept.count(), (100 << 10) / (OVERHEAD + 14));
     assert!(kept > most / 2 && kept <= most, "{kept} of {most}");
+}
+
+#[test]
+fn elements_go_with_their_collection() {
+    let (cache, locks, key) = (EntryCache::new(1 << 20), Locks::new(), key("a"));
+    let (entry, one) = hash(7, b"1");
+    write_collection(&cache, &key, Some(&entry), Some(one.clone()));
+    assert_eq!(cache.elements(&key, 7), Some(one.clone()));
+    assert_eq!(cache.elements(&key, 8), None, "those of another collection");
+    assert_eq!(cache.counts().bytes, (OVERHEAD + 1 + one.bytes()) as u64);
+    let (_, other) = hash(7, b"2");
+    write_collection(&cache, &key, Some(&entry), Some(other.clone()));
+    assert_eq!(cache.elements(&key, 7), Some(other.clone()));
+    write_collection(&cache, &key, Some(&entry), None);
+    assert_eq!((cache.get(&key), cache.elements(&key, 7)), (Some(entry.clone()), None), "not all are known");
+    cache.keep_elements(&key, entry.clone(), other.clone());
+    assert_eq!(cache.elements(&key, 7), Some(other.clone()), "they were read");
+    cache
+        .write(false, once(&key))
+        .ended(once((&ChangedKey { key: &key, entry: Some(&entry), elements: Some(one) }, false)));
+    assert_eq!((cache.get(&key), cache.elements(&key, 7)), (None, None), "it is not known whether the write was made");
+    cache.keep_read(&key, &entry, cache.moment(&key), &locks);
+    drop(cache.write(false, once(&key)));
+    cache.keep_elements(&key, entry, other);
+    assert_eq!(cache.elements(&key, 7), None, "a write was given up");
 }

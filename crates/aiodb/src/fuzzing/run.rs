@@ -2,7 +2,7 @@
 
 use super::{STORE, manifest_bytes, mode};
 use crate::format::run::RunSeed;
-use crate::format::run::block::Block;
+use crate::format::run::block::{Block, BlockWalk};
 use crate::format::run::chain::{encode_chain, take_chain};
 use crate::format::run::fences::Fences;
 use crate::format::run::filter::Filter;
@@ -54,6 +54,11 @@ fn block(bytes: &[u8], repaired: bool) {
         last = key.to_vec();
     }
     let _ = block.find(&last);
+    let mut walk = BlockWalk::default();
+    let mut is_whole = block.seek(&last[..last.len() / 2], &mut walk).is_ok();
+    while is_whole && walk.key().is_some() {
+        is_whole = (walk.key().is_some_and(|key| key.len() % 2 == 0) || walk.take().is_ok()) && walk.advance().is_ok();
+    }
 }
 
 fn chain(bytes: &[u8]) {

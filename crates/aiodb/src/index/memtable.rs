@@ -289,14 +289,19 @@ impl Memtable {
         self.active_keys() + self.active_value_bytes.load(Ordering::Relaxed) / VALUE_BYTES_PER_KEY
     }
 
+    /// How many keys the active memtable may have.
+    pub(crate) fn most_keys(&self) -> usize {
+        self.limit.keys.load(Ordering::Relaxed)
+    }
+
     /// Whether the active memtable should become immutable before more is inserted.
     pub(crate) fn is_full(&self) -> bool {
-        self.active_load() >= self.limit.keys.load(Ordering::Relaxed)
+        self.active_load() >= self.most_keys()
     }
 
     /// Whether the active memtable has half of what it may have.
     pub(crate) fn is_half_full(&self) -> bool {
-        self.active_load() >= self.limit.keys.load(Ordering::Relaxed).div_ceil(2).max(1)
+        self.active_load() >= self.most_keys().div_ceil(2).max(1)
     }
 
     /// Sets how many keys the active memtable may have. True if these are more than before.

@@ -189,7 +189,7 @@ impl<D: Device> OrderedIndex<D> {
     /// committed further.
     pub(crate) fn commit(&self, immutable: &mut ImmutableMemtable, context: &RunContext<'_>) -> Result<()> {
         let (next_sequence, keys) = (immutable.next_sequence, immutable.chains.len());
-        let reached = |committed| self.throttle.proceed(committed, keys);
+        let reached = |committed| self.throttle.proceed(committed, keys, self.memtable.most_keys());
         self.committed.commit(immutable, &self.ranges, context, &reached)?;
         self.memtable.forget_immutable();
         // Not before: a range tombstone up to here is forgotten once nothing committed needs it.

@@ -4,12 +4,11 @@
 //! all would stand still until its end; so they are let in as it proceeds. Those who find it full wait until it has become
 //! immutable, not until it is committed.
 
-use super::memtable::MAX_ACTIVE_KEYS;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Condvar, Mutex, MutexGuard, Rank};
 
-/// Keys that the active memtable may have when a commit begins: as many as are written in about a second.
-const FIRST_KEYS: usize = MAX_ACTIVE_KEYS / 8;
+/// The part of its keys that the active memtable may have when a commit begins.
+const FIRST_SHARE: usize = 8;
 
 /// Lets writers in.
 pub(crate) struct Throttle {
@@ -39,14 +38,16 @@ impl Default for Throttle {
 }
 
 impl Throttle {
-    /// A commit has come so far.
-    pub(crate) fn proceed(&self, committed_keys: usize, all_keys: usize) {
-        self.allow(FIRST_KEYS + (MAX_ACTIVE_KEYS - FIRST_KEYS) * committed_keys / all_keys.max(1));
+    /// A commit has come so far. A memtable may have `most_keys`.
+    pub(crate) fn proceed(&self, committed_keys: usize, all_keys: usize, most_keys: usize) {
+        let first_keys = first_keys(most_keys);
+        self.allow(first_keys + (most_keys - first_keys) * committed_keys.min(all_keys) / all_keys.max(1));
     }
 
-    /// A commit begins, of a memtable that has just become immutable; none is under way once this is dropped, however it ends.
-    pub(crate) fn begin(&self) -> Commit<'_> {
-        self.turn(FIRST_KEYS);
+    /// A commit begins, of a memtable that has just become immutable; none is under way once this is dropped, however it ends. The
+    /// next one may have `most_keys`.
+    pub(crate) fn begin(&self, most_keys: usize) -> Commit<'_> {
+        self.turn(first_keys(most_keys));
         Commit(self)
     }
 
@@ -115,6 +116,11 @@ impl Throttle {
     }
 }
 
+/// Keys that the active memtable may have when a commit begins.
+fn first_keys(most_keys: usize) -> usize {
+    most_keys / FIRST_SHARE
+}
+
 /// A commit under way.
 pub(crate) struct Commit<'a>(&'a Throttle);
 
@@ -131,24 +137,28 @@ const NO_PANIC: &str = "no code panics while it waits for a commit";
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use super::{FIRST_KEYS, MAX_ACTIVE_KEYS, Throttle};
+    use super::Throttle;
 
     #[test]
     fn writers_are_let_in_as_a_commit_proceeds() {
+        [800, 80_000].into_iter().for_each(let_in);
+    }
+
+    fn let_in(most: usize) {
         let throttle = Throttle::default();
         throttle.wait(|| usize::MAX - 1);
         let keys = AtomicUsize::new(0);
-        throttle.proceed(0, 100);
+        throttle.proceed(0, 100, most);
         std::thread::scope(|scope| {
             let writer = scope.spawn(|| {
-                while keys.load(Ordering::SeqCst) < MAX_ACTIVE_KEYS + 10 {
+                while keys.load(Ordering::SeqCst) < most + 10 {
                     throttle.wait(|| keys.load(Ordering::SeqCst));
                     keys.fetch_add(1, Ordering::SeqCst);
                 }
             });
             for done in 0..=100 {
-                throttle.proceed(done, 100);
-                let allowed = FIRST_KEYS + (MAX_ACTIVE_KEYS - FIRST_KEYS) * done / 100;
+                throttle.proceed(done, 100, most);
+                let allowed = most / 8 + most / 8 * 7 * done / 100;
                 while keys.load(Ordering::SeqCst) < allowed {
                     std::thread::yield_now();
                 }

@@ -48,7 +48,7 @@ impl<D: Device> Upkeep<D> {
         // Asked before the flush, so that no power cut can bring a table back whose entries are left out.
         let tables: BTreeSet<u32> = self.catalog.generations().iter().map(|generation| generation.id).collect();
         let is_gone = |table| !self.snapshots.is_any() && !tables.contains(&table);
-        let _throttled = ordered.throttle.begin();
+        let _throttled = ordered.throttle.begin(ordered.memtable.most_keys());
         // Durable in the log first. This also publishes every write that is older than an entry of the memtable.
         if !planted::is_on(Bug::CheckpointAheadOfLog) {
             self.flush()?;

@@ -29,7 +29,7 @@ fn only_writes_to_ordered_tables_wait_for_the_ordered_index() {
     let ordered = db.create_table("ordered", IndexKind::Lmdb).expect("the table can be made");
     let hash = db.create_table("hash", IndexKind::Hash).expect("the table can be made");
     let engine: &Arc<Engine<SimDevice>> = &db.engine.engine;
-    let commit = engine.ordered.get(IndexKind::Lmdb).expect("it is open").throttle.begin();
+    let commit = engine.ordered.get(IndexKind::Lmdb).expect("it is open").throttle.begin(usize::MAX / 2);
     engine.ordered.get(IndexKind::Lmdb).expect("it is open").throttle.allow(0);
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| {
@@ -87,7 +87,7 @@ fn a_full_memtable_is_not_waited_for_until_it_is_committed() {
     wait_for_room(|engine, ordered, committing| {
         let (position, next_sequence) = engine.commit.completed_end();
         committing.unfinished.replace(ordered.memtable.freeze(position, next_sequence));
-        Some(ordered.throttle.begin())
+        Some(ordered.throttle.begin(usize::MAX / 2))
     });
 }
 

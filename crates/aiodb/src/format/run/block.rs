@@ -127,10 +127,23 @@ impl<'a> Block<'a> {
         BlockKeys { base: self.base, rest: self.entries, key: Vec::new() }
     }
 
+    /// Goes to the first key that is not before this one.
+    pub(crate) fn seek(&self, from: &[u8], walk: &mut BlockWalk) -> Result<(), Damage> {
+        let rest = self.restart_before(from).ok_or(MALFORMED)?;
+        walk.clear();
+        walk.base = self.base;
+        walk.entries.extend_from_slice(rest);
+        walk.step()?;
+        while walk.key().is_some_and(|key| key < from) {
+            walk.advance()?;
+        }
+        Ok(())
+    }
+
     /// The entries of a key, if it is here.
     pub(crate) fn find(&self, key: &[u8]) -> Result<Option<(Entries, bool)>, Damage> {
-        let mut keys = self.keys();
-        keys.rest = self.restart_before(key).ok_or(MALFORMED)?;
+        let rest = self.restart_before(key).ok_or(MALFORMED)?;
+        let mut keys = BlockKeys { rest, ..self.keys() };
         loop {
             match keys.next_before(key).ok_or(MALFORMED)? {
                 Found::Before => {}
@@ -205,15 +218,77 @@ impl BlockKeys<'_> {
     }
 
     fn take_key(&mut self) -> Option<()> {
-        let shared = usize::try_from(take_varint(&mut self.rest)?).ok()?;
-        let unshared = usize::try_from(take_varint(&mut self.rest)?).ok()?;
-        let (suffix, rest) = self.rest.split_at_checked(unshared)?;
-        if shared > self.key.len() || shared + unshared > MAX_INDEX_KEY_BYTES {
-            return None;
+        take_key(&mut self.rest, &mut self.key)
+    }
+}
+
+/// Takes a key off the front; `key` has the one before it.
+fn take_key(rest: &mut &[u8], key: &mut Vec<u8>) -> Option<()> {
+    let shared = usize::try_from(take_varint(rest)?).ok()?;
+    let unshared = usize::try_from(take_varint(rest)?).ok()?;
+    let (suffix, behind) = rest.split_at_checked(unshared)?;
+    if shared > key.len() || shared + unshared > MAX_INDEX_KEY_BYTES {
+        return None;
+    }
+    key.truncate(shared);
+    key.extend_from_slice(suffix);
+    *rest = behind;
+    Some(())
+}
+
+/// A place in a block that moves on from key to key: see [`Block::seek`]. It has a copy of what lies ahead, so the block can go.
+#[derive(Default)]
+pub(crate) struct BlockWalk {
+    base: u64,
+    entries: Vec<u8>,
+    /// How many bytes of these have been read.
+    read: usize,
+    key: Vec<u8>,
+    /// False at the end.
+    has_key: bool,
+    /// Whether the entries of the key have been read.
+    is_taken: bool,
+}
+
+impl BlockWalk {
+    /// Goes to the end.
+    pub(crate) fn clear(&mut self) {
+        self.entries.clear();
+        self.key.clear();
+        (self.read, self.has_key) = (0, false);
+    }
+
+    /// The key here; `None` at the end.
+    pub(crate) fn key(&self) -> Option<&[u8]> {
+        self.has_key.then_some(&self.key)
+    }
+
+    /// Goes on to the next key.
+    pub(crate) fn advance(&mut self) -> Result<(), Damage> {
+        if self.has_key && !self.is_taken {
+            self.read(|rest, base, _| skip_chain(rest, base))?;
         }
-        self.key.truncate(shared);
-        self.key.extend_from_slice(suffix);
-        self.rest = rest;
-        Some(())
+        self.step()
+    }
+
+    /// The entries of the key here, which can be taken once.
+    pub(crate) fn take(&mut self) -> Result<Chain, Damage> {
+        debug_assert!(self.has_key && !self.is_taken, "entries are taken once");
+        self.is_taken = true;
+        self.read(|rest, base, _| take_chain(rest, base))
+    }
+
+    /// Reads the key that follows.
+    fn step(&mut self) -> Result<(), Damage> {
+        self.has_key = self.read < self.entries.len();
+        self.is_taken = false;
+        if self.has_key { self.read(|rest, _, key| take_key(rest, key)) } else { Ok(()) }
+    }
+
+    fn read<T>(&mut self, take: impl FnOnce(&mut &[u8], u64, &mut Vec<u8>) -> Option<T>) -> Result<T, Damage> {
+        let mut rest = &self.entries[self.read..];
+        let taken = take(&mut rest, self.base, &mut self.key).ok_or(MALFORMED)?;
+        self.read = self.entries.len() - rest.len();
+        Ok(taken)
     }
 }

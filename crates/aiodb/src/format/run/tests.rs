@@ -4,7 +4,7 @@ use std::sync::Arc;
 use fastrand::Rng;
 
 use super::RunSeed;
-use super::block::{Block, BlockBuilder};
+use super::block::{Block, BlockBuilder, BlockWalk};
 use super::chain::Entries;
 use super::fences::Fences;
 use super::filter::Filter;
@@ -93,10 +93,21 @@ fn blocks_hold_what_was_added() {
             assert_eq!((&found, values(&found)), (chain, values(chain)), "seed {number}");
         }
         assert_eq!(all.next(), Ok(None));
+        let mut walk = BlockWalk::default();
         for _ in 0..50 {
             let key = random_key(&mut random);
             let known = added.iter().find(|(known, _)| *known == key).map(|(_, chain)| chain.clone());
             assert_eq!(block.find(&key).expect("it can be searched"), known, "seed {number}");
+            block.seek(&key, &mut walk).expect("it can be searched");
+            let first = added.partition_point(|(known, _)| *known < key);
+            for (key, chain) in &added[first..] {
+                assert_eq!(walk.key(), Some(&key[..]), "seed {number}");
+                if random.bool() {
+                    assert_eq!(walk.take().expect("it can be read"), *chain, "seed {number}");
+                }
+                walk.advance().expect("keys follow");
+            }
+            assert_eq!(walk.key(), None, "seed {number}");
         }
         assert!(Block::decode(&bytes, seed(), 4096).is_err(), "a block belongs to its offset");
         assert!(Block::decode(&bytes, RunSeed::new(&STORE, 8), 8192).is_err(), "and to its file");

@@ -3,7 +3,7 @@
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 
-use super::file::{RunFile, chain_of};
+use super::block_keys::BlockKeys;
 use super::filtering::EntryMark;
 use super::lookup::place_of;
 use super::set::{Piece, RunSet};
@@ -30,12 +30,10 @@ pub(super) struct RunCursor {
     run: usize,
     pieces: Range<usize>,
     backward: bool,
-    /// The piece and the block in it that `block` has.
+    /// The piece, the block in it, and the place in that.
     piece: usize,
     number: usize,
-    block: Decoded,
-    /// The key in the block, from its end if it goes backward.
-    at: usize,
+    keys: BlockKeys,
     window: Option<Window>,
     /// Units of the next read, and of the longest one.
     units: u32,
@@ -53,50 +51,10 @@ struct Window {
     bytes: AlignedBuffer,
 }
 
-/// The keys of a block.
-#[derive(Default)]
-struct Decoded {
-    keys: Vec<u8>,
-    ends: Vec<usize>,
-    chains: Vec<VersionChain>,
-}
-
-impl Decoded {
-    fn key(&self, number: usize) -> &[u8] {
-        let start = if number == 0 { 0 } else { self.ends[number - 1] };
-        &self.keys[start..self.ends[number]]
-    }
-
-    fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    fn clear(&mut self) {
-        self.keys.clear();
-        self.ends.clear();
-        self.chains.clear();
-    }
-
-    /// Takes the keys of a block in the place of those that were here, without those before `from`.
-    fn decode<D: Device>(&mut self, file: &RunFile<D>, number: usize, bytes: &[u8], from: &[u8]) -> Result<()> {
-        self.clear();
-        let block = file.block(number, bytes)?;
-        let mut keys = block.keys();
-        while let Some((key, chain)) = keys.next().map_err(|damage| file.damaged(number, damage))? {
-            if key >= from {
-                self.keys.extend_from_slice(key);
-                self.ends.push(self.keys.len());
-                self.chains.push(chain_of(chain));
-            }
-        }
-        Ok(())
-    }
-}
-
 impl RunCursor {
     /// A cursor for a merge of some pieces of a run, at the first key that counts.
     pub(super) fn merging<D: Device>(set: &RunSet<D>, run: usize, pieces: Range<usize>) -> Result<RunCursor> {
-        let mut cursor = Self::new(run, pieces, MERGE_UNITS);
+        let mut cursor = Self::new(run, pieces, false, MERGE_UNITS);
         cursor.most_units = MERGE_UNITS;
         cursor.seek(set, Bound::Unbounded)?;
         Ok(cursor)
@@ -111,8 +69,8 @@ impl RunCursor {
         bound: Bound<&[u8]>,
         cache: Option<Arc<Cache>>,
     ) -> Result<RunCursor> {
-        let cursor = Self::new(run, pieces, 1);
-        let mut cursor = RunCursor { backward, cache, ..cursor };
+        let cursor = Self::new(run, pieces, backward, 1);
+        let mut cursor = RunCursor { cache, ..cursor };
         cursor.seek(set, bound)?;
         Ok(cursor)
     }
@@ -122,15 +80,14 @@ impl RunCursor {
         self.cache = None;
     }
 
-    fn new(run: usize, pieces: Range<usize>, units: u32) -> RunCursor {
+    fn new(run: usize, pieces: Range<usize>, backward: bool, units: u32) -> RunCursor {
         RunCursor {
             run,
             piece: pieces.start,
             pieces,
-            backward: false,
+            backward,
             number: 0,
-            block: Decoded::default(),
-            at: 0,
+            keys: BlockKeys::new(backward),
             window: None,
             units,
             most_units: SCAN_UNITS,
@@ -141,13 +98,13 @@ impl RunCursor {
 
     /// The key here; `None` at the end.
     pub(super) fn key(&self) -> Option<&[u8]> {
-        (self.at < self.block.len()).then(|| self.block.key(self.place()))
+        self.keys.key()
     }
 
     /// The entries here, which can be taken once.
-    pub(super) fn take(&mut self) -> VersionChain {
-        let place = self.place();
-        std::mem::take(&mut self.block.chains[place])
+    pub(super) fn take<D: Device>(&mut self, set: &RunSet<D>) -> Result<VersionChain> {
+        let Piece { file, .. } = self.piece(set);
+        self.keys.take(file, self.number)
     }
 
     /// The piece that the key here is in.
@@ -171,22 +128,19 @@ impl RunCursor {
 
     /// Goes on by one key.
     pub(super) fn advance<D: Device>(&mut self, set: &RunSet<D>) -> Result<()> {
-        self.at += 1;
+        let Piece { file, .. } = self.piece(set);
+        self.keys.advance(file, self.number)?;
         self.leave_empty_blocks(set)
     }
 
     /// Goes on to the next block that has a key, if there is none here.
     fn leave_empty_blocks<D: Device>(&mut self, set: &RunSet<D>) -> Result<()> {
-        while self.at >= self.block.len() {
+        while self.key().is_none() {
             if !self.next_block(set)? {
                 return Ok(());
             }
         }
         Ok(())
-    }
-
-    fn place(&self) -> usize {
-        if self.backward { self.block.len() - 1 - self.at } else { self.at }
     }
 
     fn seek<D: Device>(&mut self, set: &RunSet<D>, bound: Bound<&[u8]>) -> Result<()> {
@@ -219,31 +173,32 @@ impl RunCursor {
             None if backward => file.fences.len() - 1,
             key => file.fences.block_of(key.unwrap_or(&[]).max(from)),
         };
-        self.load(set, number)?;
+        let first = key.filter(|_| !backward).unwrap_or(&[]);
+        self.load(set, number, first)?;
+        let Piece { file, .. } = self.piece(set);
         while self.key().is_some_and(is_before) {
-            self.at += 1;
+            self.keys.advance(file, number)?;
         }
         self.leave_empty_blocks(set)
     }
 
     /// Goes on to the next block, perhaps of the next piece; false at the end.
     fn next_block<D: Device>(&mut self, set: &RunSet<D>) -> Result<bool> {
-        self.block.clear();
-        self.at = 0;
+        self.keys.leave();
         if self.pieces.is_empty() {
             return Ok(false);
         }
         let Piece { file, from } = self.piece(set);
         let blocks = file.fences.block_of(from)..file.fences.len();
         if let Some(number) = self.next_to(self.number).filter(|number| blocks.contains(number)) {
-            self.load(set, number)?;
+            self.load(set, number, &[])?;
             return Ok(true);
         }
         let next = self.next_to(self.piece).filter(|piece| self.pieces.contains(piece));
         let Some(piece) = next else { return Ok(false) };
         (self.piece, self.window) = (piece, None);
         let Piece { file, from } = self.piece(set);
-        self.load(set, if self.backward { file.fences.len() - 1 } else { file.fences.block_of(from) })?;
+        self.load(set, if self.backward { file.fences.len() - 1 } else { file.fences.block_of(from) }, &[])?;
         Ok(true)
     }
 
@@ -252,16 +207,17 @@ impl RunCursor {
         if self.backward { number.checked_sub(1) } else { Some(number + 1) }
     }
 
-    /// Decodes a block of the current piece, without the keys that do not count.
-    fn load<D: Device>(&mut self, set: &RunSet<D>, number: usize) -> Result<()> {
+    /// Enters a block of the current piece, without the keys that do not count, and without those before `first`.
+    fn load<D: Device>(&mut self, set: &RunSet<D>, number: usize, first: &[u8]) -> Result<()> {
         let Piece { file, from } = self.piece(set);
+        let from = from.max(first);
         let (start, end) = file.fences.units_of(number);
-        (self.number, self.at) = (number, 0);
+        self.number = number;
         self.visited_units += u64::from(end - start);
         if !self.window.as_ref().is_some_and(|window| window.start <= start && end <= window.end) {
             let cached = self.cache.as_ref().and_then(|cache| cache.get_block(place_of(file, number)));
             if let Some(cached) = cached {
-                return self.block.decode(file, number, cached.value(), from);
+                return self.keys.enter(file, number, cached.value(), from);
             }
             let units = self.units.max(end - start);
             let (first, last) = match self.backward {
@@ -274,7 +230,7 @@ impl RunCursor {
         let window = self.window.as_ref().expect("it was just read");
         let at = |unit: u32| (unit - window.start) as usize * UNIT_BYTES;
         let bytes = &window.bytes[at(start)..at(end)];
-        self.block.decode(file, number, bytes, from)?;
+        self.keys.enter(file, number, bytes, from)?;
         if let Some(cache) = self.cache.as_ref().filter(|_| window.end - window.start <= CACHED_UNITS) {
             // It has been checked.
             cache.insert(place_of(file, number), 0, &[], bytes);

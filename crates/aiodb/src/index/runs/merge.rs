@@ -129,7 +129,7 @@ impl<'a, D: Device> Merge<'a, D> {
             if self.asking.is_some() {
                 carried = carried.least(cursor.mark(self.set));
             }
-            let chain = cursor.take();
+            let chain = cursor.take(self.set)?;
             self.changes.key(key, &chain, -1);
             occurrences.extend(chain.entries().iter().map(|entry| {
                 let life = (self.changes.context.life_of)(entry.location.segment);

@@ -75,7 +75,7 @@ impl<D: Device> Runs<D> {
             let mut chain = VersionChain::default();
             for cursor in cursors.iter_mut().filter(|cursor| cursor.key() == Some(&key)) {
                 if !chain.is_complete() {
-                    chain.add_below(&cursor.take(), newest);
+                    chain.add_below(&cursor.take(&set)?, newest);
                 }
                 cursor.advance(&set)?;
             }
@@ -107,7 +107,7 @@ impl<D: Device> Runs<D> {
             let mut cursor = RunCursor::merging(&set, number, run.all())?;
             while let Some(key) = cursor.key().map(Box::<[u8]>::from) {
                 let next_life = cursor.piece(&set).file.footer.next_life;
-                for entry in cursor.take().entries() {
+                for entry in cursor.take(&set)?.entries() {
                     visit(&key, entry, next_life)?;
                 }
                 cursor.advance(&set)?;

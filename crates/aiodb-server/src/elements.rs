@@ -24,7 +24,7 @@ pub(crate) struct Elements<'a> {
     /// All that is stored of small collections.
     packed: BTreeMap<Owner, Packed>,
     /// [`Elements::packed`] of collections that were gone through, until [`Elements::take_read`].
-    read: Mutex<Vec<(Owner, Packed)>>,
+    read: Mutex<BTreeMap<Owner, Packed>>,
     /// Collections whose elements were taken out one by one.
     emptied: HashSet<Owner>,
 }
@@ -73,10 +73,11 @@ impl<'a> Elements<'a> {
         self.made.contains(&owner) || self.packed.contains_key(&owner)
     }
 
-    /// Small collections that were gone through since this was last asked, with all that is stored of them, which is known from now on.
-    pub(crate) fn take_read(&mut self) -> Vec<(Owner, Packed)> {
+    /// Some of the small collections that were gone through since this was last asked, with all that is stored of them, which is known
+    /// from now on.
+    pub(crate) fn take_read(&mut self) -> BTreeMap<Owner, Packed> {
         let read = std::mem::take(self.read.get_mut().expect(NO_PANIC));
-        self.packed.extend(read.iter().cloned());
+        self.packed.extend(read.iter().map(|(owner, packed)| (*owner, packed.clone())));
         read
     }
 
@@ -169,11 +170,13 @@ impl<'a> Elements<'a> {
         span: &Span,
         mut visit: impl FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<(), Refusal> {
-        if let Some(packed) = self.packed.get(&owner) {
+        let read = || self.read.lock().expect(NO_PANIC).get(&owner).cloned();
+        if let Some(packed) = self.packed.get(&owner).cloned().or_else(read) {
             packed.visit(span, visit);
             return Ok(());
         }
-        let mut packing = span.is_all().then(Packing::default);
+        let has_room = || self.read.lock().expect(NO_PANIC).len() < MOST_READ;
+        let mut packing = (span.is_all() && has_room()).then(Packing::default);
         tokio::task::block_in_place(|| {
             self.keyspace.visit_elements(owner, span, |name, value| {
                 packing.take_if(|packing| !packing.add(name, value));
@@ -210,6 +213,9 @@ impl<'a> Elements<'a> {
         self.known.entry(owner).or_default().insert(name, Known { value, is_changed: true });
     }
 }
+
+/// So many of the collections that a group goes through are kept at most.
+const MOST_READ: usize = 64;
 
 /// Why the lock is never found poisoned.
 const NO_PANIC: &str = "no code panics while it holds the collections that were read";

@@ -23,7 +23,7 @@ use crate::packed::Packed;
 const LARGEST: usize = 256 << 10;
 
 /// Bytes that an entry takes beside its name and its string, with its part of the tables and the allocator's overhead.
-const OVERHEAD: usize = 192;
+const OVERHEAD: usize = 224;
 
 /// Of the memory, how many bytes are expected for an entry.
 const EXPECTED: u64 = 512;

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::acl::{Denial, Place};
 use crate::admission::{denial, find};
-use crate::collection::{Collection, Owner};
+use crate::collection::Owner;
 use crate::command::{Call, Context, Run, Server, now_ms};
 use crate::keyspace::Keyspace;
 use crate::locks::{Claim, Key, KeySet};
@@ -24,6 +24,9 @@ use crate::slow_log::{Sent, Waits};
 use crate::space::{Space, Stored};
 use crate::waiters::{Waiter, parse_timeout};
 use crate::watch::Watch;
+
+/// Calls that go through more collections than these take long.
+const FEW_COLLECTIONS: usize = 16;
 
 /// Why calls were not carried out, or not for good.
 enum Failure {
@@ -245,22 +248,27 @@ fn ranged<'b>(
     space: &'b Space<'_>,
     session: &'b Session,
     calls: &'b [Call],
-) -> impl Iterator<Item = (Key, Owner, Collection)> + 'b {
+) -> impl Iterator<Item = (Key, Owner)> + 'b {
     let ranged = calls.iter().filter(|call| matches!(call.command.run, Run::Ranged(_)));
     let keys = ranged.flat_map(|call| call.command.keys.of(&call.arguments)).map(|name| session.key(name));
-    keys.filter_map(|key| space.stored_collection(&key).map(|(owner, collection)| (key, owner, collection)))
+    keys.filter_map(|key| space.stored_collection(&key).map(|(owner, _)| (key, owner)))
 }
 
-/// Whether calls go through collections of which not all is known: then they wait for the device.
-fn go_through_unknown(space: &Space<'_>, session: &Session, calls: &[Call]) -> bool {
-    ranged(space, session, calls).any(|(_, owner, _)| !space.elements.has_all(owner))
+/// Whether calls go through collections of which not all is known, or through many: then they take long, or wait for the device.
+fn take_long(space: &Space<'_>, session: &Session, calls: &[Call]) -> bool {
+    let mut ranged = ranged(space, session, calls).enumerate();
+    ranged.any(|(number, (_, owner))| number == FEW_COLLECTIONS || !space.elements.has_all(owner))
 }
 
 /// Keeps small collections that calls have gone through. Of those that they have changed too, the write keeps what they have made.
 fn keep_read(space: &mut Space<'_>, keyspace: &Keyspace, session: &Session, calls: &[Call]) {
-    for (owner, packed) in space.elements.take_read() {
-        if let Some((key, ..)) = ranged(space, session, calls).find(|(_, other, _)| *other == owner)
-            && let Some(entry) = space.unchanged(&key)
+    let mut read = space.elements.take_read();
+    if read.is_empty() {
+        return;
+    }
+    for (key, owner) in ranged(space, session, calls) {
+        if let Some(entry) = space.unchanged(&key)
+            && let Some(packed) = read.remove(&owner)
         {
             keyspace.keep_packed(&key, entry, packed);
         }
@@ -285,7 +293,7 @@ async fn carry_out(
     let mut waits = session.waits;
     read_ahead(&mut space, &plan, keyspace, session, calls, &mut waits).await?;
     session.waits = waits;
-    let waits = plan.is_whole || go_through_unknown(&space, session, calls);
+    let waits = plan.is_whole || take_long(&space, session, calls);
     let replies = run(server, session, &mut space, calls, waits)?;
     keep_read(&mut space, keyspace, session, calls);
     let written = if space.is_changed() {

@@ -14,6 +14,9 @@ use crate::collection::Span;
 const MOST_ELEMENTS: usize = 128;
 const MOST_BYTES: usize = 16 << 10;
 
+/// Bytes that the copies of an allocation share beside it.
+const SHARED: usize = 48;
+
 /// Bytes in front of a name.
 const LENGTHS: usize = 8;
 
@@ -44,7 +47,8 @@ impl Packing {
     }
 
     pub(crate) fn finish(self) -> Packed {
-        Packed(self.bytes.into())
+        // Of no more memory than its length.
+        Packed(self.bytes.into_boxed_slice().into())
     }
 }
 
@@ -54,9 +58,9 @@ impl Packed {
         elements <= MOST_ELEMENTS as u64
     }
 
-    /// Bytes of memory.
+    /// Bytes of memory, with what its copies share.
     pub(crate) fn bytes(&self) -> usize {
-        self.0.len()
+        SHARED + self.0.len()
     }
 
     /// The value of an element.
@@ -93,7 +97,7 @@ impl Packed {
 
     /// The elements after changes, which are in the order of their names; `None` if they are too many.
     pub(crate) fn changed<'a>(&self, changes: impl Iterator<Item = (&'a Bytes, Option<&'a Bytes>)>) -> Option<Packed> {
-        let mut packing = Packing { bytes: Vec::with_capacity(self.bytes()), elements: 0 };
+        let mut packing = Packing { bytes: Vec::with_capacity(self.0.len()), elements: 0 };
         let mut old = self.elements().peekable();
         for (name, value) in changes {
             while let Some((other, value)) = old.next_if(|(other, _)| *other < **name) {

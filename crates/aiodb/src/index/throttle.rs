@@ -10,6 +10,9 @@ use crate::sync::{Condvar, Mutex, MutexGuard, Rank};
 /// The part of its keys that the active memtable may have when a commit begins.
 const FIRST_SHARE: usize = 8;
 
+/// So many keys it may have then at least: a short commit does not say how far it has come.
+const LEAST_FIRST_KEYS: usize = 2048;
+
 /// Lets writers in.
 pub(crate) struct Throttle {
     /// Keys that the active memtable may have by now. Relaxed: it publishes nothing, it is changed under the lock, and a writer
@@ -118,7 +121,7 @@ impl Throttle {
 
 /// Keys that the active memtable may have when a commit begins.
 fn first_keys(most_keys: usize) -> usize {
-    most_keys / FIRST_SHARE
+    (most_keys / FIRST_SHARE).max(most_keys.min(LEAST_FIRST_KEYS))
 }
 
 /// A commit under way.
@@ -137,11 +140,12 @@ const NO_PANIC: &str = "no code panics while it waits for a commit";
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use super::Throttle;
+    use super::{Throttle, first_keys};
 
     #[test]
     fn writers_are_let_in_as_a_commit_proceeds() {
-        [800, 80_000].into_iter().for_each(let_in);
+        [80_000, 800_000].into_iter().for_each(let_in);
+        assert_eq!([10, 2_048, 10_000, 80_000].map(first_keys), [10, 2_048, 2_048, 10_000]);
     }
 
     fn let_in(most: usize) {

@@ -62,7 +62,7 @@ pub struct ServeArgs {
     /// leaves both at their own sizes]
     #[arg(long, value_name = "MEMORY")]
     maxmemory: Option<String>,
-    /// Memory for values that were read or written lately [default: a quarter of --maxmemory, or 67108864]
+    /// Memory for values that were read or written lately [default: a quarter of --maxmemory, or an eighth of the memory, at most 1 GiB]
     #[arg(long, value_name = "BYTES")]
     cache_bytes: Option<u64>,
     /// Threads for connections [default: one for each processor]

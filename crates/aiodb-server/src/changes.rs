@@ -38,6 +38,14 @@ pub(crate) struct ChangedKey<'a> {
     pub(crate) elements: Option<Packed>,
 }
 
+impl ChangedKey<'_> {
+    /// The collection that it will have.
+    pub(crate) fn owner(&self) -> Option<Owner> {
+        let collection = self.entry?.collection()?;
+        Some(Owner { database: self.key.database, number: collection.number })
+    }
+}
+
 /// A row of a table of elements.
 pub(crate) struct Row<'a> {
     pub(crate) database: Database,

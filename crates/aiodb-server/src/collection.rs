@@ -216,7 +216,7 @@ pub(crate) struct Span {
     /// Whether values are needed; without, they may come back empty.
     pub(crate) values: bool,
     /// Whether the elements have values.
-    has_values: bool,
+    pub(crate) has_values: bool,
 }
 
 impl Span {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use aiodb::Durability;
-use aiodb::io::memory::control_group_bytes;
+use aiodb::io::memory::{control_group_bytes, machine_bytes};
 use serde::{Deserialize, Serialize};
 
 /// Less than this is no use: memtables and buffers alone may take it.
@@ -56,8 +56,8 @@ pub struct Config {
     /// Memory by which the caches are sized, as `512mb` or in bytes; `0` where it does not matter. A quarter is for values, a quarter for
     /// blocks of the index; memtables, filters and buffers take of the rest.
     pub maxmemory: String,
-    /// Bytes of memory for values that were read or written lately. Default: a quarter of `maxmemory`, or 64 MiB, but not more than an eighth
-    /// of what the control group allows.
+    /// Bytes of memory for values that were read or written lately. Default: a quarter of `maxmemory`, or an eighth of what the machine or the
+    /// control group has, at most 1 GiB.
     pub cache_bytes: u64,
     /// Threads for connections; 0 takes one for each processor.
     pub threads: usize,
@@ -253,7 +253,7 @@ impl Default for Config {
             databases: 16,
             durability: "interval:1000".into(),
             maxmemory: "0".into(),
-            cache_bytes: 64 << 20,
+            cache_bytes: MOST_USUAL_CACHE_BYTES,
             threads: 0,
             backup_dir: PathBuf::new(),
             metrics: String::new(),
@@ -317,9 +317,13 @@ impl Layer {
     }
 }
 
-/// Of so many bytes for the cache those that a control group's limit of memory has room for: an eighth of it.
-fn cache_bytes_within(usual: u64, limit: Option<u64>) -> u64 {
-    limit.map_or(usual, |bytes| usual.min(bytes / 8))
+/// The most that the cache has unless more is asked for.
+const MOST_USUAL_CACHE_BYTES: u64 = 1 << 30;
+
+/// Bytes for the cache of a machine with so much memory, and perhaps a control group that allows less: an eighth, within a bound.
+fn usual_cache_bytes(machine: u64, group: Option<u64>) -> u64 {
+    let memory = group.unwrap_or(u64::MAX).min(machine);
+    (memory / 8).min(MOST_USUAL_CACHE_BYTES)
 }
 
 impl Config {
@@ -360,7 +364,7 @@ impl Config {
         if !has_cache_bytes {
             config.cache_bytes = match config.memory_bytes()? {
                 Some(memory) => memory / 4,
-                None => cache_bytes_within(config.cache_bytes, control_group_bytes()),
+                None => usual_cache_bytes(machine_bytes(), control_group_bytes()),
             };
         }
         config.check()?;

@@ -1,9 +1,10 @@
-//! Entries that were read or written lately, by their keys: most commands find theirs here, and ask the engine for nothing. With the entry
-//! of a small collection go all its elements, once one command has read them all or written the first.
+//! Entries that were read or written lately, by their keys: most commands find theirs here, and ask the engine for nothing. Beside them are the
+//! elements of small collections, once one command has read all of them or written the first.
 //!
 //! What is here is what the store has. A write takes the entries of its keys out before the engine makes it, and puts the new ones in
 //! afterwards; it has a claim on its keys meanwhile. Who reads without a claim may have read what a write has changed since. So an entry that was
-//! read is put in under the lock of its key, and only if no write of that lock's keys has ended since before the read.
+//! read is put in under the lock of its key, and only if no write of that lock's keys has ended since before the read. Who reads elements
+//! has a claim.
 
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,6 +16,7 @@ use quick_cache::{Equivalent, Weighter};
 use smallvec::SmallVec;
 
 use crate::changes::ChangedKey;
+use crate::collection::Owner;
 use crate::entry::{Entry, Value};
 use crate::locks::{Database, Key, Locks, STRIPES};
 use crate::packed::Packed;
@@ -23,10 +25,11 @@ use crate::packed::Packed;
 const LARGEST: usize = 256 << 10;
 
 /// Bytes that an entry takes beside its name and its string, with its part of the tables and the allocator's overhead.
-const OVERHEAD: usize = 224;
+const OVERHEAD: usize = 192;
 
-/// Of the memory, how many bytes are expected for an entry.
+/// Of the memory, how many bytes are expected for an entry, and for the elements of a collection.
 const EXPECTED: u64 = 512;
+const EXPECTED_PACKED: u64 = 1024;
 
 /// What stands for a number of writes of which one was given up: nobody knows when the engine makes it.
 const UNKNOWN: u64 = u64::MAX;
@@ -34,27 +37,15 @@ const UNKNOWN: u64 = u64::MAX;
 /// The entries.
 pub(crate) struct EntryCache {
     /// None without memory for it.
-    cache: Option<Cache<Name, Kept, Weight, RandomState>>,
+    cache: Option<Cache<Name, Entry, Weight, RandomState>>,
+    /// All elements of small collections. None without memory for it.
+    packed: Option<Cache<Owner, Packed, Weight, RandomState>>,
     /// How many writes of the keys of each stripe have ended.
     writes: Box<[AtomicU64]>,
     /// How many writes have ended that emptied databases.
     clearings: AtomicU64,
     hits: AtomicU64,
     misses: AtomicU64,
-}
-
-/// What a key has.
-#[derive(Clone)]
-struct Kept {
-    entry: Entry,
-    /// All elements of the collection.
-    elements: Option<Packed>,
-}
-
-impl Kept {
-    fn bytes(&self) -> usize {
-        string_bytes(&self.entry) + self.elements.as_ref().map_or(0, Packed::bytes)
-    }
 }
 
 /// What the cache counts.
@@ -118,9 +109,15 @@ fn hash(database: Database, name: &[u8], state: &mut impl Hasher) {
 #[derive(Clone)]
 struct Weight;
 
-impl Weighter<Name, Kept> for Weight {
-    fn weight(&self, name: &Name, kept: &Kept) -> u64 {
-        (OVERHEAD + name.name.len() + kept.bytes()) as u64
+impl Weighter<Name, Entry> for Weight {
+    fn weight(&self, name: &Name, entry: &Entry) -> u64 {
+        (OVERHEAD + name.name.len() + string_bytes(entry)) as u64
+    }
+}
+
+impl Weighter<Owner, Packed> for Weight {
+    fn weight(&self, _: &Owner, packed: &Packed) -> u64 {
+        (OVERHEAD + packed.bytes()) as u64
     }
 }
 
@@ -141,39 +138,38 @@ fn detached(entry: &Entry) -> Entry {
 }
 
 impl EntryCache {
-    /// For entries of so many bytes in all; 0 keeps none.
-    pub(crate) fn new(bytes: u64) -> EntryCache {
-        let expected = usize::try_from(bytes / EXPECTED).unwrap_or(usize::MAX);
-        let cache = || Cache::with(expected, bytes, Weight, RandomState::default(), DefaultLifecycle::default());
+    /// For entries, and for elements, of so many bytes in all; 0 keeps none.
+    pub(crate) fn new(bytes: u64, packed_bytes: u64) -> EntryCache {
         let writes = (0..STRIPES).map(|_| AtomicU64::new(0)).collect();
         let [clearings, hits, misses] = [0; 3].map(AtomicU64::new);
-        EntryCache { cache: (bytes > 0).then(cache), writes, clearings, hits, misses }
+        let (cache, packed) = (new_cache(bytes, EXPECTED), new_cache(packed_bytes, EXPECTED_PACKED));
+        EntryCache { cache, packed, writes, clearings, hits, misses }
     }
 
     /// The entry of a key, if it is here.
     pub(crate) fn get(&self, key: &Key) -> Option<Entry> {
-        let kept = self.cache.as_ref()?.get(&Asked(key));
-        let counter = if kept.is_some() { &self.hits } else { &self.misses };
+        let entry = self.cache.as_ref()?.get(&Asked(key));
+        let counter = if entry.is_some() { &self.hits } else { &self.misses };
         counter.fetch_add(1, Ordering::Relaxed);
-        kept.map(|kept| kept.entry)
+        entry
     }
 
-    /// All elements of the collection of a key, if they are here and it has this number. The caller has a claim on the key.
-    pub(crate) fn elements(&self, key: &Key, number: u64) -> Option<Packed> {
-        let kept = self.cache.as_ref()?.get(&Asked(key))?;
-        kept.elements.filter(|_| kept.entry.collection().is_some_and(|collection| collection.number == number))
+    /// All elements of a collection, if they are here. The caller has a claim on its key.
+    pub(crate) fn elements(&self, owner: Owner) -> Option<Packed> {
+        self.packed.as_ref()?.get(&owner)
     }
 
-    /// Keeps all elements of the collection that a key has, with its entry. The caller has a claim on the key: no write of it is under way.
-    pub(crate) fn keep_elements(&self, key: &Key, entry: Entry, elements: Packed) {
-        if let Some(cache) = self.cache.as_ref().filter(|_| self.moment(key).is_known()) {
-            cache.insert(name(key), Kept { entry, elements: Some(elements) });
+    /// Keeps all elements of a key's collection. The caller has a claim on the key: no write of it is under way.
+    pub(crate) fn keep_elements(&self, key: &Key, owner: Owner, elements: Packed) {
+        if let Some(packed) = self.packed.as_ref().filter(|_| self.moment(key).is_known()) {
+            packed.insert(owner, elements);
         }
     }
 
     /// Its figures.
     pub(crate) fn counts(&self) -> Counts {
         let (keys, bytes) = self.cache.as_ref().map_or((0, 0), |cache| (cache.len() as u64, cache.weight()));
+        let bytes = bytes + self.packed.as_ref().map_or(0, Cache::weight);
         let [hits, misses] = [&self.hits, &self.misses].map(|counter| counter.load(Ordering::Relaxed));
         Counts { keys, bytes, hits, misses }
     }
@@ -191,24 +187,38 @@ impl EntryCache {
         let Some(_held) = locks.try_read(key) else { return };
         let now = self.moment(key);
         if now == since && now.is_known() {
-            cache.insert(name(key), Kept { entry: entry.clone(), elements: None });
+            cache.insert(name(key), entry.clone());
         }
     }
 
     /// Says that keys are written, and whether databases are emptied before, of all of which the caller has a claim.
-    pub(crate) fn write<'a>(&'a self, clears: bool, keys: impl Iterator<Item = &'a Key>) -> Writing<'a> {
+    pub(crate) fn write<'a>(&'a self, clears: bool, keys: impl Iterator<Item = &'a ChangedKey<'a>>) -> Writing<'a> {
         let mut writing = Writing { cache: self, stripes: Vec::new(), clearings: None };
         let Some(cache) = &self.cache else { return writing };
         if clears {
             writing.clearings = Some(self.clearings.swap(UNKNOWN, Ordering::SeqCst));
             cache.clear();
+            self.packed.iter().for_each(Cache::clear);
         }
-        writing.stripes.extend(keys.map(|key| {
-            cache.remove(&Asked(key));
-            key.stripe()
+        writing.stripes.extend(keys.map(|changed| {
+            cache.remove(&Asked(changed.key));
+            if let (Some(packed), Some(owner)) = (&self.packed, changed.owner()) {
+                packed.remove(&owner);
+            }
+            changed.key.stripe()
         }));
         writing
     }
+}
+
+/// A cache of so many bytes, of which an entry is expected to take a part; `None` of 0 bytes.
+fn new_cache<K: Eq + Hash, V: Clone>(bytes: u64, expected: u64) -> Option<Cache<K, V, Weight, RandomState>>
+where
+    Weight: Weighter<K, V>,
+{
+    let expected = usize::try_from(bytes / expected).unwrap_or(usize::MAX);
+    let cache = || Cache::with(expected, bytes, Weight, RandomState::default(), DefaultLifecycle::default());
+    (bytes > 0).then(cache)
 }
 
 fn name(key: &Key) -> Name {
@@ -237,12 +247,16 @@ impl Writing<'_> {
             // It stays unknown if it was.
             let count = |writes: u64| (writes != UNKNOWN).then(|| writes + 1);
             let counted = self.cache.writes[stripe].fetch_update(Ordering::SeqCst, Ordering::SeqCst, count);
-            if let Some(entry) = changed.entry.filter(|entry| is_written && string_bytes(entry) <= LARGEST)
-                && is_known
-                && counted.is_ok()
+            if !is_written || !is_known || counted.is_err() {
+                continue;
+            }
+            if let Some(entry) = changed.entry.filter(|entry| string_bytes(entry) <= LARGEST) {
+                cache.insert(name(changed.key), detached(entry));
+            }
+            if let (Some(packed), Some(owner), Some(elements)) =
+                (&self.cache.packed, changed.owner(), &changed.elements)
             {
-                let kept = Kept { entry: detached(entry), elements: changed.elements.clone() };
-                cache.insert(name(changed.key), kept);
+                packed.insert(owner, elements.clone());
             }
         }
     }

@@ -267,10 +267,10 @@ fn keep_read(space: &mut Space<'_>, keyspace: &Keyspace, session: &Session, call
         return;
     }
     for (key, owner) in ranged(space, session, calls) {
-        if let Some(entry) = space.unchanged(&key)
+        if space.is_unchanged(&key)
             && let Some(packed) = read.remove(&owner)
         {
-            keyspace.keep_packed(&key, entry, packed);
+            keyspace.keep_packed(&key, owner, packed);
         }
     }
 }
@@ -377,7 +377,7 @@ fn learn_packed(space: &mut Space<'_>, keyspace: &Keyspace, session: &Session, c
             if let Some((owner, collection)) = space.stored_collection(&key)
                 && Packed::may_have(collection.count)
                 && !space.elements.has_all(owner)
-                && let Some(packed) = keyspace.packed(&key, owner)
+                && let Some(packed) = keyspace.packed(owner)
             {
                 space.elements.learn_all(owner, packed);
             }

@@ -52,13 +52,13 @@ impl Keyspace {
     pub(crate) fn open(path: &Path, databases: u16, mut options: Options, say: &Say) -> aiodb::Result<Keyspace> {
         let durability = options.durability;
         options.merge_operators = options.merge_operators.with(Add);
-        // The engine has the other half, for elements.
-        let entry_cache_bytes = options.cache_bytes / 2;
-        options.cache_bytes -= entry_cache_bytes;
+        // The engine has what is left, for elements of larger collections.
+        let (entry_bytes, packed_bytes) = (options.cache_bytes / 2, options.cache_bytes / 4);
+        options.cache_bytes -= entry_bytes + packed_bytes;
         let db = Db::open(path, options)?;
         let tables = (0..databases).map(|number| DatabaseTables::open(&db, number));
         let tables = tables.collect::<aiodb::Result<Vec<_>>>()?;
-        let (sizes, cache) = (Sizes::open(&db)?, EntryCache::new(entry_cache_bytes));
+        let (sizes, cache) = (Sizes::open(&db)?, EntryCache::new(entry_bytes, packed_bytes));
         let (flusher, stripes) = match durability {
             Durability::Sync => {
                 let cause = |error: std::io::Error| aiodb::Error::Io {
@@ -166,14 +166,14 @@ impl Keyspace {
         Either::Right(get.map(move |stored| self.read(&key, stored?, moment)))
     }
 
-    /// All elements of a key's collection, if they are few and were read or written lately. The caller has a claim on the key.
-    pub(crate) fn packed(&self, key: &Key, owner: Owner) -> Option<Packed> {
-        self.cache.elements(key, owner.number)
+    /// All elements of a collection, if they are few and were read or written lately. The caller has a claim on its key.
+    pub(crate) fn packed(&self, owner: Owner) -> Option<Packed> {
+        self.cache.elements(owner)
     }
 
-    /// Keeps all elements of a key's collection, which has this entry. The caller has a claim on the key.
-    pub(crate) fn keep_packed(&self, key: &Key, entry: Entry, elements: Packed) {
-        self.cache.keep_elements(key, entry, elements);
+    /// Keeps all elements of a key's collection. The caller has a claim on the key.
+    pub(crate) fn keep_packed(&self, key: &Key, owner: Owner, elements: Packed) {
+        self.cache.keep_elements(key, owner, elements);
     }
 
     /// The entry of a key, read with the calling thread.
@@ -321,7 +321,7 @@ impl Keyspace {
         let batch = self.batch(changes)?;
         let stripes = self.stripes(changes);
         let before = mark(&stripes);
-        let writing = self.cache.write(!changes.cleared.is_empty(), changes.keys.iter().map(|changed| changed.key));
+        let writing = self.cache.write(!changes.cleared.is_empty(), changes.keys.iter());
         changes.expiring().for_each(|(database, at_ms)| self.tables(database).expiring.write_begins(at_ms));
         let outcome = self.db.write_async_with(batch, self.append_class()).await;
         changes.expiring().for_each(|(database, at_ms)| self.tables(database).expiring.write_ends(at_ms));

@@ -4,7 +4,7 @@
 //! The elements lie one behind the other in the order of their names. Each has the length of its name (4, little-endian), that of its
 //! value (4, little-endian), the name and the value.
 
-use std::ops::{Bound, RangeBounds};
+use std::ops::RangeBounds;
 
 use bytes::{BufMut, Bytes};
 
@@ -13,9 +13,6 @@ use crate::collection::Span;
 /// Larger collections are not packed: each change copies all elements, and a look-up goes through them.
 const MOST_ELEMENTS: usize = 128;
 const MOST_BYTES: usize = 16 << 10;
-
-/// Bytes that the copies of an allocation share beside it.
-const SHARED: usize = 48;
 
 /// Bytes in front of a name.
 const LENGTHS: usize = 8;
@@ -58,9 +55,9 @@ impl Packed {
         elements <= MOST_ELEMENTS as u64
     }
 
-    /// Bytes of memory, with what its copies share.
+    /// Bytes of memory.
     pub(crate) fn bytes(&self) -> usize {
-        SHARED + self.0.len()
+        self.0.len()
     }
 
     /// The value of an element.
@@ -84,8 +81,7 @@ impl Packed {
 
     /// Elements of a span in its order, for as long as `visit` wants more.
     pub(crate) fn visit(&self, span: &Span, mut visit: impl FnMut(&[u8], &[u8]) -> bool) {
-        let as_slice = |bound: &'_ Bound<Vec<u8>>| bound.as_ref().map(Vec::as_slice);
-        let range = (as_slice(&span.from), as_slice(&span.to));
+        let range = (span.from.as_ref().map(Vec::as_slice), span.to.as_ref().map(Vec::as_slice));
         let mut within = self.elements().filter(|(name, _)| RangeBounds::<[u8]>::contains(&range, *name));
         if span.is_backward {
             let elements: Vec<_> = within.collect();
@@ -100,10 +96,10 @@ impl Packed {
         let mut packing = Packing { bytes: Vec::with_capacity(self.0.len()), elements: 0 };
         let mut old = self.elements().peekable();
         for (name, value) in changes {
-            while let Some((other, value)) = old.next_if(|(other, _)| *other < **name) {
+            while let Some((other, value)) = old.next_if(|(other, _)| *other < &name[..]) {
                 packing.add(other, value).then_some(())?;
             }
-            old.next_if(|(other, _)| *other == **name);
+            old.next_if(|(other, _)| *other == &name[..]);
             if let Some(value) = value {
                 packing.add(name, value).then_some(())?;
             }

@@ -160,9 +160,9 @@ impl<'a> Space<'a> {
         Some((known.stored?.owner(key.database)?, known.entry.as_ref()?.collection()?))
     }
 
-    /// The entry of a key that the store has and that was not changed here.
-    pub(crate) fn unchanged(&self, key: &Key) -> Option<Entry> {
-        self.known.get(key).filter(|known| known.is_read && !known.is_changed)?.entry.clone()
+    /// Whether a key has what the store has.
+    pub(crate) fn is_unchanged(&self, key: &Key) -> bool {
+        self.known.get(key).is_some_and(|known| known.is_read && !known.is_changed)
     }
 
     /// Whether a key has a value.

@@ -63,7 +63,8 @@ fn what_is_printed_can_be_read() {
 }
 
 #[test]
-fn a_small_control_group_has_a_small_cache() {
-    let of = |limit| super::cache_bytes_within(64 << 20, limit);
-    assert_eq!((of(None), of(Some(16 << 30)), of(Some(256 << 20))), (64 << 20, 64 << 20, 32 << 20));
+fn the_cache_has_a_part_of_the_memory() {
+    let of = super::usual_cache_bytes;
+    assert_eq!((of(4 << 30, None), of(64 << 30, None)), (512 << 20, 1 << 30));
+    assert_eq!((of(64 << 30, Some(256 << 20)), of(64 << 30, Some(64 << 30))), (32 << 20, 1 << 30));
 }

@@ -12,30 +12,27 @@ fn entry(value: &'static str) -> Entry {
     Entry::from(Entry::lasting(Bytes::from_static(value.as_bytes())))
 }
 
+fn written<'a>(key: &'a Key, entry: Option<&'a Entry>) -> ChangedKey<'a> {
+    ChangedKey { key, entry, elements: None }
+}
+
 /// Writes an entry, or none.
 fn write(cache: &EntryCache, key: &Key, entry: Option<&Entry>) {
-    write_collection(cache, key, entry, None);
+    let changed = written(key, entry);
+    cache.write(false, once(&changed)).ended(once((&changed, true)));
 }
 
-/// [`write`] with the elements of a collection, if they are known.
-fn write_collection(cache: &EntryCache, key: &Key, entry: Option<&Entry>, elements: Option<Packed>) {
-    end(cache.write(false, once(key)), key, entry, elements);
-}
-
-fn end(writing: Writing<'_>, key: &Key, entry: Option<&Entry>, elements: Option<Packed>) {
-    writing.ended(once((&ChangedKey { key, entry, elements }, true)));
-}
-
-/// An entry of a hash, and one element.
-fn hash(number: u64, value: &'static [u8]) -> (Entry, Packed) {
+/// A hash, its entry, and one element.
+fn hash(number: u64, value: &'static [u8]) -> (Owner, Entry, Packed) {
     let entry = Entry::from(Entry::lasting(Collection { kind: Kind::Hash, number, count: 1, first: 0 }));
     let (field, value) = (Bytes::from_static(b"field"), Bytes::from_static(value));
-    (entry, Packed::default().changed(once((&field, Some(&value)))).expect("it is small"))
+    let elements = Packed::default().changed(once((&field, Some(&value)))).expect("it is small");
+    (Owner { database: 0, number }, entry, elements)
 }
 
 #[test]
 fn what_was_written_and_read_is_found() {
-    let (cache, locks) = (EntryCache::new(1 << 20), Locks::new());
+    let (cache, locks) = (EntryCache::new(1 << 20, 1 << 20), Locks::new());
     let (a, b) = (key("a"), key("b"));
     write(&cache, &a, Some(&entry("1")));
     cache.keep_read(&b, &entry("2"), cache.moment(&b), &locks);
@@ -52,16 +49,17 @@ fn what_was_written_and_read_is_found() {
 
 #[test]
 fn without_memory_nothing_is_kept() {
-    let (cache, locks, key) = (EntryCache::new(0), Locks::new(), key("a"));
+    let (cache, locks, key) = (EntryCache::new(0, 0), Locks::new(), key("a"));
     write(&cache, &key, Some(&entry("1")));
     cache.keep_read(&key, &entry("1"), cache.moment(&key), &locks);
-    end(cache.write(true, once(&key)), &key, None, None);
+    let changed = written(&key, None);
+    cache.write(true, once(&changed)).ended(once((&changed, true)));
     assert_eq!((cache.get(&key), cache.counts()), (None, Counts::default()));
 }
 
 #[tokio::test]
 async fn what_may_be_old_is_not_kept() {
-    let (cache, locks, key) = (EntryCache::new(1 << 20), Locks::new(), key("a"));
+    let (cache, locks, key) = (EntryCache::new(1 << 20, 1 << 20), Locks::new(), key("a"));
     let old = entry("old");
 
     let before = cache.moment(&key);
@@ -76,10 +74,11 @@ async fn what_may_be_old_is_not_kept() {
 
     for claim in [Claim::on_keys(once((&key, true))), Claim::Everything] {
         let held = locks.claim(&claim).await;
-        let writing = cache.write(false, once(&key));
+        let changed = written(&key, None);
+        let writing = cache.write(false, once(&changed));
         cache.keep_read(&key, &old, cache.moment(&key), &locks);
         assert_eq!(cache.get(&key), None, "a write is under way");
-        end(writing, &key, None, None);
+        writing.ended(once((&changed, true)));
         drop(held);
     }
     cache.keep_read(&key, &old, cache.moment(&key), &locks);
@@ -88,14 +87,14 @@ async fn what_may_be_old_is_not_kept() {
 
 #[test]
 fn nobody_knows_when_a_write_is_made_that_was_given_up() {
-    let (cache, locks, key) = (EntryCache::new(1 << 20), Locks::new(), key("a"));
+    let (cache, locks, key) = (EntryCache::new(1 << 20, 1 << 20), Locks::new(), key("a"));
     let other = Key { database: 1, ..key.clone() };
     let keep = |key: &Key| {
         cache.keep_read(key, &entry("read"), cache.moment(key), &locks);
         write(&cache, key, Some(&entry("written")));
         cache.get(key)
     };
-    drop(cache.write(false, once(&key)));
+    drop(cache.write(false, once(&written(&key, None))));
     assert_eq!((keep(&key), keep(&other)), (None, Some(entry("written"))));
     drop(cache.write(true, std::iter::empty()));
     assert_eq!((keep(&key), keep(&other)), (None, None));
@@ -105,7 +104,7 @@ fn nobody_knows_when_a_write_is_made_that_was_given_up() {
 
 #[test]
 fn little_memory_is_not_exceeded() {
-    let cache = EntryCache::new(100 << 10);
+    let cache = EntryCache::new(100 << 10, 0);
     for number in 0..10_000u32 {
         let key = Key { database: 0, name: Bytes::copy_from_slice(&number.to_be_bytes()) };
         write(&cache, &key, Some(&entry("0123456789")));
@@ -118,26 +117,28 @@ fn little_memory_is_not_exceeded() {
 }
 
 #[test]
-fn elements_go_with_their_collection() {
-    let (cache, locks, key) = (EntryCache::new(1 << 20), Locks::new(), key("a"));
-    let (entry, one) = hash(7, b"1");
-    write_collection(&cache, &key, Some(&entry), Some(one.clone()));
-    assert_eq!(cache.elements(&key, 7), Some(one.clone()));
-    assert_eq!(cache.elements(&key, 8), None, "those of another collection");
-    assert_eq!(cache.counts().bytes, (OVERHEAD + 1 + one.bytes()) as u64);
-    let (_, other) = hash(7, b"2");
-    write_collection(&cache, &key, Some(&entry), Some(other.clone()));
-    assert_eq!(cache.elements(&key, 7), Some(other.clone()));
-    write_collection(&cache, &key, Some(&entry), None);
-    assert_eq!((cache.get(&key), cache.elements(&key, 7)), (Some(entry.clone()), None), "not all are known");
-    cache.keep_elements(&key, entry.clone(), other.clone());
-    assert_eq!(cache.elements(&key, 7), Some(other.clone()), "they were read");
-    cache
-        .write(false, once(&key))
-        .ended(once((&ChangedKey { key: &key, entry: Some(&entry), elements: Some(one) }, false)));
-    assert_eq!((cache.get(&key), cache.elements(&key, 7)), (None, None), "it is not known whether the write was made");
-    cache.keep_read(&key, &entry, cache.moment(&key), &locks);
-    drop(cache.write(false, once(&key)));
-    cache.keep_elements(&key, entry, other);
-    assert_eq!(cache.elements(&key, 7), None, "a write was given up");
+fn elements_are_kept_as_their_collection_is_written() {
+    let (cache, key) = (EntryCache::new(1 << 20, 1 << 20), key("a"));
+    let ((owner, entry, one), (_, _, other)) = (hash(7, b"1"), hash(7, b"2"));
+    let write = |elements: Option<&Packed>, is_known| {
+        let changed = ChangedKey { elements: elements.cloned(), ..written(&key, Some(&entry)) };
+        let writing = cache.write(false, once(&changed));
+        assert_eq!(cache.elements(owner), None, "a write is under way");
+        writing.ended(once((&changed, is_known)));
+        cache.elements(owner)
+    };
+    assert_eq!(write(Some(&one), true), Some(one.clone()));
+    assert_eq!(cache.counts().bytes, (OVERHEAD + 1 + OVERHEAD + one.bytes()) as u64);
+    assert_eq!(write(Some(&other), true), Some(other.clone()));
+    assert_eq!(write(None, true), None, "not all are known");
+    cache.keep_elements(&key, owner, other.clone());
+    assert_eq!(cache.elements(owner), Some(other.clone()), "they were read");
+    assert_eq!(cache.elements(Owner { number: 8, ..owner }), None, "those of another collection");
+    assert_eq!(write(Some(&one), false), None, "it is not known whether the write was made");
+    cache.keep_elements(&key, owner, other.clone());
+    cache.write(true, std::iter::empty()).ended(std::iter::empty());
+    assert_eq!(cache.elements(owner), None, "the database was emptied");
+    drop(cache.write(false, once(&written(&key, Some(&entry)))));
+    cache.keep_elements(&key, owner, other);
+    assert_eq!(cache.elements(owner), None, "a write was given up");
 }

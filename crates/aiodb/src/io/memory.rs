@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Memory of the machine in bytes.
-pub(crate) fn machine_bytes() -> u64 {
+pub fn machine_bytes() -> u64 {
     // SAFETY: the call takes a number and returns one.
     let of_system = |name| unsafe { libc::sysconf(name) };
     let (pages, page_bytes) = (of_system(libc::_SC_PHYS_PAGES), of_system(libc::_SC_PAGESIZE));

@@ -88,6 +88,12 @@ impl DatabaseTables {
         Ok(Numbers { next, end })
     }
 
+    /// No key expires before this time.
+    pub(crate) fn first_expiry_ms(&self) -> u64 {
+        // Before there is a table for it, no key can.
+        self.elements.get().map_or(u64::MAX, |_| self.expiring.first_ms())
+    }
+
     /// The table with what expires, and the time before which nothing does, if something may have.
     pub(crate) fn due_elements(&self, now_ms: u64) -> Option<(&Table, u64)> {
         let first_ms = self.expiring.first_ms();

@@ -253,7 +253,7 @@ impl Keyspace {
 
     /// No key of a database expires before this time.
     pub(crate) fn first_expiry_ms(&self, database: Database) -> u64 {
-        self.tables(database).expiring.first_ms()
+        self.tables(database).first_expiry_ms()
     }
 
     /// A number for a new collection, which no other has or had.

@@ -17,6 +17,22 @@ pub fn resident_bytes(server: &Server) -> u64 {
     line.split_whitespace().next().unwrap().parse::<u64>().unwrap() << 10
 }
 
+/// Each thread that has once done something keeps memory for what it does next.
+#[test]
+fn a_server_has_no_more_threads_than_it_needs() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(&dir.path().join("store"), &["--threads", "2"]);
+    let mut client = server.client();
+    for number in 0..2000 {
+        client.call(&["hset".to_string(), format!("key{number}"), "field".into(), "value".into()]);
+    }
+    // Long enough for several rounds of the sweeper, which has nothing to do.
+    std::thread::sleep(Duration::from_secs(1));
+    let threads = std::fs::read_dir(format!("/proc/{}/task", server.id())).unwrap().count();
+    assert!(threads <= 16, "{threads} threads");
+    assert!(server.stop().1);
+}
+
 #[test]
 fn a_value_of_many_megabytes_comes_back() {
     let dir = tempfile::tempdir().unwrap();

@@ -23,7 +23,7 @@ fn memory_sizes_the_cache_unless_that_has_a_size_of_its_own() {
         let config = Config::of_layers(layers.iter().map(|text| file(text))).unwrap();
         (config.memory_bytes().unwrap(), config.cache_bytes)
     };
-    assert_eq!(sizes(&[""]), (None, 64 << 20));
+    assert_eq!(sizes(&[""]), (None, super::usual_cache_bytes(super::machine_bytes(), super::control_group_bytes())));
     assert_eq!(sizes(&["maxmemory = \"1GB\""]), (Some(1 << 30), 256 << 20));
     assert_eq!(sizes(&["maxmemory = \"400m\""]), (Some(400_000_000), 100_000_000));
     assert_eq!(sizes(&["maxmemory = \"268435456\""]), (Some(256 << 20), 64 << 20));

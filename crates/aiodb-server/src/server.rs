@@ -40,7 +40,7 @@ use crate::tls::Tls;
 const COMMON_QUEUE_TURNS: u32 = 3;
 
 /// Memory that the server gets by with under a hundred writers, without caches that were made larger.
-const ENOUGH_MEMORY: u64 = 512 << 20;
+const ENOUGH_MEMORY: u64 = 256 << 20;
 
 /// Memtables take one part in so many of the memory that the server is given; connections, caches and merges need the rest.
 const MEMTABLES_SHARE: u64 = 5;

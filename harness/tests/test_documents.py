@@ -1,6 +1,7 @@
 """Figures of documents: those that have drifted, that name what no result has, or that say nothing of their origin."""
 
 import json
+import re
 import shutil
 from functools import cache
 from pathlib import Path
@@ -44,6 +45,18 @@ def test_pictures_are_drawn_from_what_is_published() -> None:
     assert drawn
     for path, text in drawn:
         assert path.read_text(encoding="utf-8") == text, f"{path.name}: `make figures` draws it anew"
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    documents = [*CHECKOUT.glob("*.md"), *CHECKOUT.glob("docs/**/*.md"), *CHECKOUT.glob("results/**/*.md")]
+    assert len(documents) > 10
+    dead = [
+        f"{document.relative_to(CHECKOUT)}: {target}"
+        for document in documents
+        for target in re.findall(r"\]\(([^)#\s]+)", document.read_text(encoding="utf-8"))
+        if "://" not in target and not (document.parent / target).exists()
+    ]
+    assert not dead
 
 
 def test_the_documents_have_figures() -> None:

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use aiodb::Durability;
-use aiodb::io::memory::{control_group_bytes, machine_bytes};
+use aiodb::io::memory::memory_bytes;
 use serde::{Deserialize, Serialize};
 
 /// Less than this is no use: memtables and buffers alone may take it.
@@ -320,9 +320,8 @@ impl Layer {
 /// The most that the cache has unless more is asked for.
 const MOST_USUAL_CACHE_BYTES: u64 = 1 << 30;
 
-/// Bytes for the cache of a machine with so much memory, and perhaps a control group that allows less: an eighth, within a bound.
-fn usual_cache_bytes(machine: u64, group: Option<u64>) -> u64 {
-    let memory = group.unwrap_or(u64::MAX).min(machine);
+/// Bytes for the cache where so much memory can be had: an eighth, within a bound.
+fn usual_cache_bytes(memory: u64) -> u64 {
     (memory / 8).min(MOST_USUAL_CACHE_BYTES)
 }
 
@@ -364,7 +363,7 @@ impl Config {
         if !has_cache_bytes {
             config.cache_bytes = match config.memory_bytes()? {
                 Some(memory) => memory / 4,
-                None => usual_cache_bytes(machine_bytes(), control_group_bytes()),
+                None => usual_cache_bytes(memory_bytes()),
             };
         }
         config.check()?;

@@ -8,7 +8,7 @@
 //! what superseded it is in a newer run. A merge tells it by the life of that segment, and leaves it out.
 
 mod asking;
-mod block_keys;
+mod block_cursor;
 mod copy;
 pub(crate) mod counts;
 mod cursor;

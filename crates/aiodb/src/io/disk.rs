@@ -17,7 +17,7 @@ use file::{OpenFile, open_file, open_options};
 pub use queue::DiskQueue;
 use queue::QueueKind;
 
-use super::memory::{address_space_bytes, control_group_bytes, machine_bytes};
+use super::memory::memory_bytes;
 use super::{Access, Device, Mapping, OpenFiles, Report, SECTOR_BYTES};
 use crate::config::Backend;
 use crate::error::Result;
@@ -215,8 +215,7 @@ impl Device for Disk {
     }
 
     fn memory_bytes(&self) -> u64 {
-        let own = machine_bytes().min(address_space_bytes());
-        control_group_bytes().map_or(own, |group| group.min(own))
+        memory_bytes()
     }
 
     fn wall_ms(&self) -> u64 {

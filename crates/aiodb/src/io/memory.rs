@@ -3,8 +3,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// Memory that this process may have, in bytes: that of the machine, or what its control group or its limit of address space allow.
+pub fn memory_bytes() -> u64 {
+    let own = machine_bytes().min(address_space_bytes());
+    control_group_bytes().map_or(own, |group| group.min(own))
+}
+
 /// Memory of the machine in bytes.
-pub fn machine_bytes() -> u64 {
+fn machine_bytes() -> u64 {
     // SAFETY: the call takes a number and returns one.
     let of_system = |name| unsafe { libc::sysconf(name) };
     let (pages, page_bytes) = (of_system(libc::_SC_PHYS_PAGES), of_system(libc::_SC_PAGESIZE));
@@ -13,7 +19,7 @@ pub fn machine_bytes() -> u64 {
 }
 
 /// Address space that this process may have, in bytes, as `ulimit -v` sets it; the highest number without a limit.
-pub(crate) fn address_space_bytes() -> u64 {
+fn address_space_bytes() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
     // SAFETY: the pointer refers to a live `rlimit` that the call fills. If it fails, that stays as it is.
     unsafe { libc::getrlimit(libc::RLIMIT_AS, &mut limit) };

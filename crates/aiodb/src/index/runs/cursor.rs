@@ -3,7 +3,7 @@
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 
-use super::block_keys::BlockKeys;
+use super::block_cursor::BlockCursor;
 use super::filtering::EntryMark;
 use super::lookup::place_of;
 use super::set::{Piece, RunSet};
@@ -33,7 +33,7 @@ pub(super) struct RunCursor {
     /// The piece, the block in it, and the place in that.
     piece: usize,
     number: usize,
-    keys: BlockKeys,
+    keys: BlockCursor,
     window: Option<Window>,
     /// Units of the next read, and of the longest one.
     units: u32,
@@ -87,7 +87,7 @@ impl RunCursor {
             pieces,
             backward,
             number: 0,
-            keys: BlockKeys::new(backward),
+            keys: BlockCursor::new(backward),
             window: None,
             units,
             most_units: SCAN_UNITS,

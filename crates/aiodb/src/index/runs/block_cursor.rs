@@ -7,7 +7,7 @@ use crate::index::chain::VersionChain;
 use crate::io::Device;
 
 /// A place in a block of which there is a copy: at a key, or at the end.
-pub(super) enum BlockKeys {
+pub(super) enum BlockCursor {
     /// Keys are decoded one after the other: many scans want few of a block.
     Forward(BlockWalk),
     /// Keys say what they share with the one before, so all up to the first one wanted are decoded at once.
@@ -22,10 +22,10 @@ pub(super) struct Decoded {
     chains: Vec<VersionChain>,
 }
 
-impl BlockKeys {
+impl BlockCursor {
     /// The end of some block.
-    pub(super) fn new(backward: bool) -> BlockKeys {
-        if backward { BlockKeys::Backward(Decoded::default()) } else { BlockKeys::Forward(BlockWalk::default()) }
+    pub(super) fn new(backward: bool) -> BlockCursor {
+        if backward { BlockCursor::Backward(Decoded::default()) } else { BlockCursor::Forward(BlockWalk::default()) }
     }
 
     /// Goes to the first key of a block that is not before `from` or, backward, to the last key; none before `from` counts.
@@ -38,8 +38,8 @@ impl BlockKeys {
     ) -> Result<()> {
         let block = file.block(number, bytes)?;
         match self {
-            BlockKeys::Forward(walk) => block.seek(from, walk).map_err(|damage| file.damaged(number, damage)),
-            BlockKeys::Backward(decoded) => {
+            BlockCursor::Forward(walk) => block.seek(from, walk).map_err(|damage| file.damaged(number, damage)),
+            BlockCursor::Backward(decoded) => {
                 decoded.clear();
                 let mut keys = block.keys();
                 while let Some((key, chain)) = keys.next().map_err(|damage| file.damaged(number, damage))? {
@@ -55,24 +55,24 @@ impl BlockKeys {
     /// Goes to the end.
     pub(super) fn leave(&mut self) {
         match self {
-            BlockKeys::Forward(walk) => walk.clear(),
-            BlockKeys::Backward(decoded) => decoded.clear(),
+            BlockCursor::Forward(walk) => walk.clear(),
+            BlockCursor::Backward(decoded) => decoded.clear(),
         }
     }
 
     /// The key here; `None` at the end.
     pub(super) fn key(&self) -> Option<&[u8]> {
         match self {
-            BlockKeys::Forward(walk) => walk.key(),
-            BlockKeys::Backward(decoded) => decoded.last(),
+            BlockCursor::Forward(walk) => walk.key(),
+            BlockCursor::Backward(decoded) => decoded.last(),
         }
     }
 
     /// Goes on by one key. The block is the one of this number.
     pub(super) fn advance<D: Device>(&mut self, file: &RunFile<D>, number: usize) -> Result<()> {
         match self {
-            BlockKeys::Forward(walk) => walk.advance().map_err(|damage| file.damaged(number, damage)),
-            BlockKeys::Backward(decoded) => {
+            BlockCursor::Forward(walk) => walk.advance().map_err(|damage| file.damaged(number, damage)),
+            BlockCursor::Backward(decoded) => {
                 decoded.pop();
                 Ok(())
             }
@@ -82,8 +82,8 @@ impl BlockKeys {
     /// The entries of the key here, which can be taken once. The block is the one of this number.
     pub(super) fn take<D: Device>(&mut self, file: &RunFile<D>, number: usize) -> Result<VersionChain> {
         match self {
-            BlockKeys::Forward(walk) => walk.take().map(chain_of).map_err(|damage| file.damaged(number, damage)),
-            BlockKeys::Backward(decoded) => Ok(decoded.chains.last_mut().map(std::mem::take).unwrap_or_default()),
+            BlockCursor::Forward(walk) => walk.take().map(chain_of).map_err(|damage| file.damaged(number, damage)),
+            BlockCursor::Backward(decoded) => Ok(decoded.chains.last_mut().map(std::mem::take).unwrap_or_default()),
         }
     }
 }

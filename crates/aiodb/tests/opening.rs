@@ -5,6 +5,7 @@ mod support;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use aiodb::{Db, Error, IndexKind, Options};
@@ -95,7 +96,11 @@ fn without_permission() {
     // In the system's temporary directory, since all directories above must let the other user through.
     let public = tempfile::tempdir().expect("a directory can be made");
     let program = public.path().join("program");
-    fs::copy(std::env::current_exe().expect("the test knows its file"), &program).expect("the program can be copied");
+    // By a process of its own. A copy by this one has the program open for writing, and so has, until its `exec`, each child
+    // that another test starts meanwhile: the kernel then refuses to run the program ("text file busy").
+    let this_program = std::env::current_exe().expect("the test knows its file");
+    let copied = Command::new("cp").arg(this_program).arg(&program).status().expect("`cp` can be run");
+    assert!(copied.success(), "the program can be copied");
     let store = public.path().join("store");
     make(&store);
     let allow =

@@ -106,7 +106,10 @@ fn as_nobody(place: &Place) -> Command {
         // The build's folders may be closed to others, so the program is copied to where `nobody` can start it.
         fs::set_permissions(place.dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let program = place.dir.path().join("aiodb");
-        fs::copy(env!("CARGO_BIN_EXE_aiodb"), &program).unwrap();
+        // By a process of its own. A copy by this one has the program open for writing, and so has, until its `exec`, each
+        // child that another test starts meanwhile: the kernel then refuses to run the program ("text file busy").
+        let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_aiodb")).arg(&program).status().unwrap();
+        assert!(copied.success());
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
         let mut command = Command::new(program);
         command.uid(NOBODY).gid(NOBODY);

@@ -5,8 +5,8 @@ use aiodb::{Bug, plant};
 use crate::report::Report;
 use crate::run::{Violation, run};
 use crate::workload::{
-    FIRST_AIMED, FIRST_BESIDE, FIRST_BOUNDED, FIRST_FILTERED, FIRST_INGESTED, FIRST_INLINE, FIRST_SORTED, FIRST_TIMED,
-    FIRST_WAITING, Tables, script,
+    FIRST_AIMED, FIRST_BESIDE, FIRST_BOUNDED, FIRST_COMPRESSED, FIRST_FILTERED, FIRST_INGESTED, FIRST_INLINE,
+    FIRST_SORTED, FIRST_TIMED, FIRST_WAITING, Tables, script,
 };
 
 /// How a planted bug was found.
@@ -29,6 +29,7 @@ pub fn hunt(bug: Bug, seeds: u64) -> Option<Found> {
         Bug::FilteredInPlace | Bug::DropBeatsPut | Bug::AskedAboveSnapshot | Bug::VerdictOfNeighbour => {
             (&[FIRST_FILTERED][..], Tables::Lsm)
         }
+        Bug::PackedKeysLost | Bug::BlockUncutAtTable => (&[FIRST_COMPRESSED][..], Tables::Lsm),
         bug if bug.is_of_runs() => (&[FIRST_SORTED][..], Tables::Lsm),
         _ => (&[FIRST_TIMED, FIRST_AIMED, FIRST_WAITING][..], Tables::Any),
     };

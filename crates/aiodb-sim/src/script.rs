@@ -28,6 +28,8 @@ pub struct Setup {
     pub compression: Vec<Compression>,
     /// Bytes up to which the index of each table has values; 0 for none.
     pub inline_bytes: Vec<usize>,
+    /// How blocks of each table's runs are compressed.
+    pub block_compression: Vec<Compression>,
     /// Which tables have a compaction filter.
     pub filtered: Vec<bool>,
     /// Bytes of memory for values that were read lately.

@@ -181,6 +181,7 @@ impl<'a> Run<'a> {
             compression: setup.compression[table],
             merge: Some(Operands.name().into()),
             inline_bytes: setup.inline_bytes[table],
+            block_compression: setup.block_compression[table],
             compaction_filter: setup.filtered[table].then(|| droppings::NAME.into()),
         }
     }

@@ -20,8 +20,8 @@ use aiodb::{Compression, IndexKind, MergePolicy};
 use fastrand::Rng;
 use maker::Maker;
 pub use ranges::{
-    FIRST_AHEAD, FIRST_AIMED, FIRST_BESIDE, FIRST_BOUNDED, FIRST_CACHED, FIRST_FILTERED, FIRST_INGESTED, FIRST_INLINE,
-    FIRST_SORTED, FIRST_STAGED, FIRST_TIMED, FIRST_WAITING, FIRST_WHOLE,
+    FIRST_AHEAD, FIRST_AIMED, FIRST_BESIDE, FIRST_BOUNDED, FIRST_CACHED, FIRST_COMPRESSED, FIRST_FILTERED,
+    FIRST_INGESTED, FIRST_INLINE, FIRST_SORTED, FIRST_STAGED, FIRST_TIMED, FIRST_WAITING, FIRST_WHOLE,
 };
 use scene::Scene;
 use trouble::Trouble;
@@ -36,6 +36,9 @@ const INDEX_NEEDS: u64 = 16 << 10;
 
 /// Of the seeds that aim, every so many empties all old segments now and then. The others keep their meaning.
 const CHURNING: u64 = 4;
+
+/// Times as many keys as others have that fill several blocks of runs.
+const MANY_KEYS: usize = 4;
 
 /// One of so many actions is followed by writes that wait while others proceed.
 const OVERLAPPING: u8 = 16;
@@ -101,15 +104,17 @@ fn setup(seed: u64, tables: Tables, random: &mut Rng) -> Setup {
         _ => Compression::None,
     });
     let whole = seed >= FIRST_WHOLE;
+    let has_many_keys = (FIRST_COMPRESSED..FIRST_BOUNDED).contains(&seed) && seed.is_multiple_of(2);
     let cache_writes = seed >= FIRST_CACHED && seed.is_multiple_of(3);
     Setup {
         compression: compression.collect(),
         inline_bytes: vec![0; kinds.len()],
+        block_compression: vec![Compression::None; kinds.len()],
         filtered: vec![false; kinds.len()],
         cache_bytes: if random.bool() { 0 } else { 256 << 10 },
         cache_writes,
         tables: kinds,
-        keys: random.usize(8..40),
+        keys: random.usize(8..40) * if has_many_keys { MANY_KEYS } else { 1 },
         segment_bytes: if random.u8(..8) == 0 { 256 << 10 } else { 64 << 10 },
         block_bytes: if random.bool() { 512 } else { 4096 },
         // Now and then keys share tags.

@@ -64,6 +64,10 @@ pub struct TableOptions {
     /// and again. 0 for none; above 0, up to [`MAX_INLINE_BYTES`], only in tables of kind `lsm`. Default
     /// [`DEFAULT_INLINE_BYTES`] there, else 0.
     pub inline_bytes: usize,
+    /// How blocks of its sorted runs are compressed: its keys, and the values that lie in the index, are shorter on disk then. A block that
+    /// saves no unit of the disk is stored as it is. Only in tables of kind `lsm`. Default not at all.
+    /// See `docs/decisions/0055-compressed-blocks.md`.
+    pub block_compression: Compression,
     /// The name of the filter that merges of sorted runs ask which of its records may go, at most 255 bytes; only in tables of kind
     /// `lsm`. Default none.
     pub compaction_filter: Option<String>,
@@ -72,7 +76,14 @@ pub struct TableOptions {
 impl From<IndexKind> for TableOptions {
     fn from(kind: IndexKind) -> TableOptions {
         let inline_bytes = if kind == IndexKind::Lsm { DEFAULT_INLINE_BYTES } else { 0 };
-        TableOptions { kind, compression: Compression::None, merge: None, inline_bytes, compaction_filter: None }
+        TableOptions {
+            kind,
+            compression: Compression::None,
+            merge: None,
+            inline_bytes,
+            block_compression: Compression::None,
+            compaction_filter: None,
+        }
     }
 }
 
@@ -240,8 +251,8 @@ pub const MAX_KEY_BYTES: usize = 64 << 10;
 /// The longest value in bytes.
 pub const MAX_VALUE_BYTES: usize = 1 << 30;
 
-/// How a table's values are compressed. Values that would hardly become shorter are stored as they are, and so are the
-/// chunks of large ones.
+/// How a table's values are compressed, or the blocks of its runs. Values that would hardly become shorter are stored as they are, and so
+/// are the chunks of large ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Compression {
     /// Not at all.
@@ -251,4 +262,15 @@ pub enum Compression {
     Lz4,
     /// Zstandard at a level from 1 (fast) to 19 (small).
     Zstd(u8),
+}
+
+/// The name used in commands and reports.
+impl std::fmt::Display for Compression {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Compression::None => write!(f, "none"),
+            Compression::Lz4 => write!(f, "lz4"),
+            Compression::Zstd(level) => write!(f, "zstd:{level}"),
+        }
+    }
 }

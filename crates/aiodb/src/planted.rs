@@ -154,6 +154,10 @@ pub enum Bug {
     AskedAboveSnapshot,
     /// A filter's verdict is taken for that on another record.
     VerdictOfNeighbour,
+    /// Keys that do not fit into a compressed block are lost instead of coming into the next one.
+    PackedKeysLost,
+    /// A block is not cut where a table begins whose blocks are compressed in another way.
+    BlockUncutAtTable,
     /// A backup leaves out a file that the manifest of its runs names.
     BackupForgetsRun,
     /// A backup does not hold the files of runs that it copies.
@@ -194,7 +198,7 @@ mod switch {
 
     impl Bug {
         /// Bugs that one thread is enough for: the simulator finds them.
-        pub const ALL: [Bug; 67] = [
+        pub const ALL: [Bug; 69] = [
             Bug::AckBeforeFlush,
             Bug::EarlierBatchesUnflushed,
             Bug::SegmentHeaderUnflushed,
@@ -256,6 +260,8 @@ mod switch {
             Bug::DropBeatsPut,
             Bug::AskedAboveSnapshot,
             Bug::VerdictOfNeighbour,
+            Bug::PackedKeysLost,
+            Bug::BlockUncutAtTable,
             Bug::BackupForgetsRun,
             Bug::BackupLetsRunsGo,
             Bug::OldLookUpBelieved,

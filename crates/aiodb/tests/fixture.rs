@@ -1,6 +1,6 @@
 //! A store that an earlier version wrote must still open, and hold what it held.
 //!
-//! `fixture/`, `fixture_runs/` and `fixture_filter/` were written by this test with `AIODB_WRITE_FIXTURE=tests`; they are written anew only when the
+//! `fixture/`, `fixture_runs/`, `fixture_filter/` and `fixture_compressed/` were written by this test with `AIODB_WRITE_FIXTURE=tests`; they are written anew only when the
 //! format changes before its first release. A later version of the format gets a fixture of its own beside these.
 
 mod support;
@@ -9,17 +9,20 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use aiodb::filter::{CompactionFilter, FilterEntry, FilterPass, FilterRange, Mark, Verdict};
-use aiodb::{CompactionFilters, Db, Durability, IndexKind, Options, Step, Table, TableOptions};
+use aiodb::{
+    CompactionFilters, Compression, Db, Durability, IndexKind, Options, Step, Table, TableOptions, TableStats,
+};
 use support::{assert_get, copy_tree, damage, quiet, scratch, value};
 
 /// A store that is kept: its directory, the kinds of its tables, whether they have a compaction filter and values in the index, and the version
-/// of its format.
+/// of its format. From version 4 on blocks of runs are compressed.
 type Fixture = (&'static str, &'static [IndexKind], bool, u32);
 
-const FIXTURES: [Fixture; 3] = [
+const FIXTURES: [Fixture; 4] = [
     ("fixture", &[IndexKind::Lmdb, IndexKind::Hash], false, 1),
     ("fixture_runs", &[IndexKind::Lsm], false, 1),
     ("fixture_filter", &[IndexKind::Lsm], true, 3),
+    ("fixture_compressed", &[IndexKind::Lsm], true, 4),
 ];
 
 /// Marks all records, some for later, and gives up none.
@@ -44,6 +47,8 @@ impl FilterPass for Marking {
 }
 
 const KEYS: u64 = 60;
+/// Keys that fill several blocks, where blocks are compressed.
+const ALIKE: u64 = 300;
 /// Keys that are put after the checkpoint: one is in the log, one still in memory.
 const LATE: [&[u8]; 2] = [b"after the checkpoint", b"pending"];
 
@@ -52,9 +57,11 @@ fn options() -> Options {
     Options { segment_bytes: 64 << 10, compaction_filters, ..quiet() }
 }
 
-fn table_options(kind: IndexKind, filtered: bool) -> TableOptions {
+fn table_options(kind: IndexKind, (_, _, filtered, version): Fixture) -> TableOptions {
     let compaction_filter = filtered.then(|| "marking".to_string());
-    TableOptions { inline_bytes: if filtered { 100 } else { 0 }, compaction_filter, ..kind.into() }
+    let block_compression = if version < 4 { Compression::None } else { Compression::Zstd(3) };
+    let inline_bytes = if filtered { 100 } else { 0 };
+    TableOptions { inline_bytes, block_compression, compaction_filter, ..kind.into() }
 }
 
 fn long_key(number: u64) -> Vec<u8> {
@@ -64,8 +71,12 @@ fn long_key(number: u64) -> Vec<u8> {
 }
 
 /// What a table of each kind holds.
-fn contents() -> BTreeMap<Vec<u8>, Vec<u8>> {
+fn contents((_, _, _, version): Fixture) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let mut contents = BTreeMap::new();
+    for number in 0..if version < 4 { 0 } else { ALIKE } {
+        let value = format!("a value like others, of key {number}");
+        contents.insert(format!("one of many keys {number:05}").into_bytes(), value.into_bytes());
+    }
     for number in (0..KEYS).filter(|number| number % 7 != 3) {
         let version = if number % 3 == 0 { 2 } else { 1 };
         let length = if number % 10 == 0 { 3000 } else { 20 + number as usize };
@@ -85,12 +96,13 @@ fn put(table: &Table, key: &[u8], value: &[u8], durability: Durability) {
 }
 
 /// Writes the contents in a way that leaves all kinds of records and files behind.
-fn write(store: &Path, (_, kinds, filtered, _): Fixture) {
+fn write(store: &Path, fixture: Fixture) {
+    let (_, kinds, ..) = fixture;
     let live = scratch();
     let db = Db::open(live.path(), options()).expect("a store can be made");
-    let contents = contents();
+    let contents = contents(fixture);
     for &kind in kinds {
-        let table = db.create_table_with(kind.name(), table_options(kind, filtered)).expect("a table can be made");
+        let table = db.create_table_with(kind.name(), table_options(kind, fixture)).expect("a table can be made");
         for number in 0..KEYS {
             put(
                 &table,
@@ -163,20 +175,24 @@ fn a_store_of_an_earlier_version_opens() {
     }
 }
 
-fn check((fixture, kinds, filtered, version): Fixture, rebuild_index: bool) {
+fn check(of: Fixture, rebuild_index: bool) {
+    let (fixture, kinds, _, version) = of;
     let directory = scratch();
     copy_tree(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(fixture), directory.path());
     let db = Db::open(directory.path(), Options { create: false, rebuild_index, ..options() })
         .unwrap_or_else(|error| panic!("{fixture} opens: {error}"));
     let stats = db.stats();
     assert_eq!(stats.format_version, version, "{fixture} is of its version");
+    let is_shorter = |table: &TableStats| table.index_disk_bytes < table.index_plain_bytes;
+    let has_compressed = stats.tables.iter().any(is_shorter);
+    assert!(has_compressed == (version >= 4) || rebuild_index, "{fixture} has compressed blocks if it may");
     assert!(stats.recovered_records > 0, "{fixture} has a tail that is replayed");
     assert!(stats.recovered_pending_records > 0, "{fixture} has records that were still in memory");
     for when in ["at once", "after upkeep"] {
         for &kind in kinds {
             let table = db.table(kind.name()).expect("the table is there");
-            assert_eq!(table.options(), table_options(kind, filtered), "the table has its options");
-            for (key, value) in contents() {
+            assert_eq!(table.options(), table_options(kind, of), "the table has its options");
+            for (key, value) in contents(of) {
                 assert_get(&table, &key, Some(&value), &format!("{}, {when}", kind.name()));
             }
             for number in (0..KEYS).filter(|number| number % 7 == 3) {

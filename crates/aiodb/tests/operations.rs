@@ -90,7 +90,12 @@ impl Run {
                 IndexKind::Lsm => [0, 1, 40, 300, MAX_INLINE_BYTES][self.rng.usize(..5)],
                 _ => 0,
             };
-            let options = TableOptions { compression, merge: Some("append".into()), inline_bytes, ..self.kind.into() };
+            let block_compression = match self.kind {
+                IndexKind::Lsm => [Compression::None, Compression::Lz4, Compression::Zstd(1)][self.rng.usize(..3)],
+                _ => Compression::None,
+            };
+            let merge = Some("append".into());
+            let options = TableOptions { compression, merge, inline_bytes, block_compression, ..self.kind.into() };
             db.create_table_with("t", options).expect("the table can be made")
         });
         self.now_ms();

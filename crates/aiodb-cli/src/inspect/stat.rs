@@ -103,7 +103,9 @@ fn table_json(table: &TableStats) -> Value {
         "keys_exact": table.keys_exact,
         "index_memory_bytes": table.index_memory_bytes,
         "index_disk_bytes": table.index_disk_bytes,
+        "index_plain_bytes": table.index_plain_bytes,
         "inline_bytes": table.inline_bytes,
+        "block_compression": table.block_compression.to_string(),
     })
 }
 
@@ -201,20 +203,22 @@ fn section(text: &mut String, title: &str, rows: &Rows) {
 fn tables(text: &mut String, tables: &[TableStats]) {
     let width = tables.iter().map(|table| table.name.chars().count()).max().unwrap_or(0).max("table".len());
     let header = format!(
-        "{:width$}  index  {:>15}  {:>12}  {:>12}  {:>6}",
-        "table", "keys", "index memory", "index disk", "inline"
+        "{:width$}  index  {:>15}  {:>12}  {:>12}  {:>12}  {:>6}  {:>7}",
+        "table", "keys", "index memory", "index disk", "uncompressed", "inline", "blocks"
     );
     let _ = writeln!(text, "{header}");
     for table in tables {
         let _ = writeln!(
             text,
-            "{:width$}  {:5}  {:>15}  {:>12}  {:>12}  {:>6}",
+            "{:width$}  {:5}  {:>15}  {:>12}  {:>12}  {:>12}  {:>6}  {:>7}",
             table.name,
             table.kind.name(),
             keys(table),
             BinaryBytes(table.index_memory_bytes).to_string(),
             BinaryBytes(table.index_disk_bytes).to_string(),
+            BinaryBytes(table.index_plain_bytes).to_string(),
             table.inline_bytes,
+            table.block_compression.to_string(),
         );
     }
 }

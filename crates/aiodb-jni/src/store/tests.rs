@@ -2,7 +2,18 @@ use super::*;
 
 fn table(kind: IndexKind, index_disk_bytes: u64) -> TableStats {
     let (keys_exact, index_memory_bytes, inline_bytes) = (true, 0, 0);
-    TableStats { name: "t".into(), kind, keys: 1, keys_exact, index_memory_bytes, index_disk_bytes, inline_bytes }
+    let (index_plain_bytes, block_compression) = (index_disk_bytes, Compression::None);
+    TableStats {
+        name: "t".into(),
+        kind,
+        keys: 1,
+        keys_exact,
+        index_memory_bytes,
+        index_disk_bytes,
+        index_plain_bytes,
+        inline_bytes,
+        block_compression,
+    }
 }
 
 #[test]

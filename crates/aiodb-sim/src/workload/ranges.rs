@@ -43,6 +43,10 @@ pub const FIRST_INGESTED: u64 = 110_000_000_000;
 /// From here on some tables of kind `lsm` have a compaction filter. Lower seeds stay as they are, for the faults that they once found.
 pub const FIRST_FILTERED: u64 = 120_000_000_000;
 
+/// From here on blocks of some tables of kind `lsm` are compressed, and half of the seeds have more keys. Lower seeds stay as they are, for the
+/// faults that they once found.
+pub const FIRST_COMPRESSED: u64 = 140_000_000_000;
+
 /// From here on seeds have an ordered index that finds no room on a full disk, and half of them fill the disk and empty the
 /// store again. Lower seeds stay as they are, for the faults that they once found.
 pub const FIRST_BOUNDED: u64 = 40_000_000_000_000;

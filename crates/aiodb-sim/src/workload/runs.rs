@@ -1,15 +1,16 @@
 //! Scripts whose ordered tables have sorted runs.
 
 use aiodb::io::Phase;
-use aiodb::{IndexKind, MAX_INLINE_BYTES, Step};
+use aiodb::{Compression, IndexKind, MAX_INLINE_BYTES, Step};
 use fastrand::Rng;
 
 use super::filters::with_filters;
 use super::ingests::with_ingests;
 use super::ranges::{
-    FIRST_AHEAD, FIRST_BESIDE, FIRST_BOUNDED, FIRST_FILTERED, FIRST_INGESTED, FIRST_INLINE, FIRST_SORTED,
+    FIRST_AHEAD, FIRST_BESIDE, FIRST_BOUNDED, FIRST_COMPRESSED, FIRST_FILTERED, FIRST_INGESTED, FIRST_INLINE,
+    FIRST_SORTED,
 };
-use crate::script::{Action, Script};
+use crate::script::{Action, Script, Setup};
 
 /// Bounds of the values that indexes have, as many as their likelihoods want.
 const INLINE_BYTES: [usize; 5] = [0, 8, 100, 200, MAX_INLINE_BYTES];
@@ -48,6 +49,9 @@ pub(super) fn with_runs(mut script: Script, in_some: bool) -> Script {
             *inline_bytes = INLINE_BYTES[bounds.usize(..INLINE_BYTES.len())];
         }
     }
+    if (FIRST_COMPRESSED..FIRST_BOUNDED).contains(&script.seed) {
+        compress_blocks(setup, &mut Rng::with_seed(script.seed.rotate_left(40)));
+    }
     setup.works_beside_backups = (FIRST_BESIDE..FIRST_BOUNDED).contains(&script.seed);
     if is_sorted {
         (setup.fan_out, setup.merges_apart) = (choice.usize(2..=4), choice.bool());
@@ -85,4 +89,18 @@ pub(super) fn with_runs(mut script: Script, in_some: bool) -> Script {
         script = with_ingests(script);
     }
     if (FIRST_FILTERED..FIRST_BOUNDED).contains(&script.seed) { with_filters(script) } else { script }
+}
+
+/// Compresses blocks of most `lsm` tables, which mostly have values in them.
+fn compress_blocks(setup: &mut Setup, random: &mut Rng) {
+    for table in (0..setup.tables.len()).filter(|table| setup.tables[*table] == IndexKind::Lsm) {
+        setup.block_compression[table] = match random.u8(..4) {
+            0 => Compression::None,
+            1 => Compression::Zstd(1),
+            _ => Compression::Lz4,
+        };
+        if random.u8(..4) > 0 {
+            setup.inline_bytes[table] = MAX_INLINE_BYTES;
+        }
+    }
 }

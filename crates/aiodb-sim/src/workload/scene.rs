@@ -128,6 +128,7 @@ impl Scene {
         let plain = matches!(self, Scene::Recycled | Scene::Damaged | Scene::InFlight);
         setup.compression.resize(setup.tables.len(), Compression::None);
         setup.inline_bytes.resize(setup.tables.len(), 0);
+        setup.block_compression.resize(setup.tables.len(), Compression::None);
         setup.filtered.resize(setup.tables.len(), false);
         setup.compression.iter_mut().filter(|_| plain).for_each(|compression| *compression = Compression::None);
     }

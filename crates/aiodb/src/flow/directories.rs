@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::format::manifest::{Identity, MANIFEST_NAMES, Manifest, damage_error};
 use crate::format::position::Position;
+use crate::format::segment::Features;
 use crate::io::small_file::{new_name, read_file, rename_durably, replace_file};
 use crate::io::{Access, Device, File, WriteSync};
 use crate::{DirectoryFault, Error, Options, Result};
@@ -170,8 +171,7 @@ fn empty_manifest() -> Manifest {
         next_table: 0,
         taken_out: 0,
         time_ms: 0,
-        has_values: false,
-        has_filters: false,
+        features: Features::default(),
         tables: Vec::new(),
         segments: Vec::new(),
     }

@@ -104,7 +104,8 @@ impl<D: Device> WritePath<D> {
         let staged = if planted::is_on(Bug::IngestUnprotected) { u64::MAX } else { self.stage() };
         let generation = Arc::new(Generation::new(id, settings, self.segments.segment_bytes));
         let filter = self.filter_of(&generation.settings);
-        let runs = self.runs_of(&generation).begin_ingest(id, self.commit.next_sequence(), filter);
+        let (base, compression) = (self.commit.next_sequence(), generation.settings.block_compression);
+        let runs = self.runs_of(&generation).begin_ingest(id, base, filter, compression);
         let name = name.to_string();
         Ok(Ingesting { generation, name, staged: Some(staged), runs: Some(runs), piece: Piece::default(), records: 0 })
     }

@@ -37,7 +37,6 @@ use crate::store::suspicion::Suspicion;
 use crate::store::upkeep::Upkeep;
 use crate::store::write_path::WritePath;
 use crate::sync::Mutex;
-use crate::sync::atomic::Ordering;
 use crate::{Error, IndexKind, Options, Result};
 
 /// Both memtables of an ordered index take two parts in so many of the memory, at most, where the options do not say.
@@ -107,8 +106,7 @@ impl<D: Device> Engine<D> {
             catalog.apply_create(&table.name, &table.settings, table.id);
         }
         catalog.raise_next_id(manifest.next_table);
-        catalog.has_values.fetch_or(manifest.has_values, Ordering::SeqCst);
-        catalog.has_filters.fetch_or(manifest.has_filters, Ordering::SeqCst);
+        catalog.add_features(manifest.features);
         let buffer_bytes = crate::log::commit::buffer_bytes(identity.segment_bytes);
         let buffers = crate::log::commit::private_buffers(buffer_bytes);
         let commit = Commit::new(buffers, manifest.position, manifest.next_sequence, manifest.next_life);

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::format::segment::version_of;
 use crate::io::Device;
 use crate::log::State;
 use crate::store::catalog::{Generation, TableIndex, TableSlot};
 use crate::store::engine::Engine;
-use crate::{Durability, IndexKind};
+use crate::{Compression, Durability, IndexKind};
 
 /// The state of a store at one moment. Counters begin when the store is opened.
 #[derive(Clone, Debug)]
 pub struct Stats {
-    /// The version of the newest files: 2 once a table with values in its index was made, else 1.
+    /// The version of the newest files: 4 once a table whose index is compressed was made, 3 for a compaction filter, 2 for values in an index,
+    /// else 1.
     pub format_version: u32,
     /// The store's identity, in hexadecimal.
     pub store_id: String,
@@ -107,8 +107,12 @@ pub struct TableStats {
     pub index_memory_bytes: u64,
     /// Bytes of the index's files (`lmdb`, `lsm`: of all tables together).
     pub index_disk_bytes: u64,
+    /// The same if no block of the index were compressed.
+    pub index_plain_bytes: u64,
     /// [`crate::TableOptions::inline_bytes`] of the table.
     pub inline_bytes: usize,
+    /// [`crate::TableOptions::block_compression`] of the table.
+    pub block_compression: Compression,
 }
 
 impl<D: Device> Engine<D> {
@@ -120,7 +124,7 @@ impl<D: Device> Engine<D> {
         let files = self.device.open_files();
         let recovered = self.recovered.get().copied().unwrap_or_default();
         Stats {
-            format_version: version_of(self.catalog.has_values.load(Ordering::SeqCst), self.catalog.has_filters()),
+            format_version: self.catalog.features().version(),
             store_id: self.segments.store.iter().map(|byte| format!("{byte:02x}")).collect(),
             durability: self.options.durability,
             backend: self.report.backend,
@@ -167,9 +171,9 @@ impl<D: Device> Engine<D> {
     }
 
     pub(crate) fn stats_of(&self, name: &str, generation: &Generation) -> TableStats {
-        let (keys, keys_exact, memory, disk) = match &generation.index {
+        let (keys, keys_exact, memory, disk, plain) = match &generation.index {
             TableIndex::Hash(index) => {
-                (index.len() as u64, self.settling.len() == 0, generation.memory_bytes() as u64, 0)
+                (index.len() as u64, self.settling.len() == 0, generation.memory_bytes() as u64, 0, 0)
             }
             TableIndex::Ordered => {
                 let ordered = self.ordered_of(generation);
@@ -177,7 +181,7 @@ impl<D: Device> Engine<D> {
                 let committed = &ordered.committed;
                 let exact = memtable == 0 && committed.counts_exactly();
                 let keys = committed.count(generation.id) + memtable as u64;
-                (keys, exact, committed.memory_bytes(), committed.disk_bytes())
+                (keys, exact, committed.memory_bytes(), committed.disk_bytes(), committed.plain_bytes())
             }
         };
         TableStats {
@@ -187,7 +191,9 @@ impl<D: Device> Engine<D> {
             keys_exact,
             index_memory_bytes: memory,
             index_disk_bytes: disk,
+            index_plain_bytes: plain,
             inline_bytes: generation.settings.inline_bytes,
+            block_compression: generation.settings.block_compression,
         }
     }
 }

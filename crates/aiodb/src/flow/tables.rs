@@ -43,10 +43,13 @@ impl<D: Device> WritePath<D> {
     /// Makes ready the index of a table that is to be made.
     pub(crate) fn prepare_index(&self, settings: &Settings) -> Result<()> {
         self.open_index_of(settings.kind)?;
-        if settings.inline_bytes > 0 {
-            self.declare(&self.catalog.has_values)?;
-        }
-        if settings.compaction_filter.is_some() { self.declare(&self.catalog.has_filters) } else { Ok(()) }
+        let (features, catalog) = (settings.features(), &self.catalog);
+        let wanted = [
+            (features.values, &catalog.has_values),
+            (features.filters, &catalog.has_filters),
+            (features.compressed_blocks, &catalog.has_compressed_blocks),
+        ];
+        wanted.into_iter().filter(|(is_wanted, _)| *is_wanted).try_for_each(|(_, feature)| self.declare(feature))
     }
 
     /// Makes a manifest that says that there may be something of which earlier programs know nothing, if there is none, before
@@ -128,13 +131,11 @@ impl<D: Device> WritePath<D> {
 }
 
 pub(crate) fn check_settings(settings: &Settings) -> Result<()> {
-    if Compression::from_bytes(settings.compression.to_bytes()).is_none() {
-        let value = format!("{:?}", settings.compression);
-        return Err(Error::Option {
-            option: "compression",
-            value,
-            allowed: "none, lz4, or zstd with a level from 1 to 19",
-        });
+    check_compression("compression", settings.compression)?;
+    check_compression("block_compression", settings.block_compression)?;
+    if settings.block_compression != Compression::None && settings.kind != IndexKind::Lsm {
+        let value = format!("{:?}", settings.block_compression);
+        return Err(Error::Option { option: "block_compression", value, allowed: "none but in tables of kind `lsm`" });
     }
     if let Some(name) = settings.merge.as_ref().filter(|name| !is_name(name)) {
         let allowed = "a merge operator's name has 1 to 255 bytes without control characters";
@@ -153,4 +154,12 @@ pub(crate) fn check_settings(settings: &Settings) -> Result<()> {
         return Err(Error::Option { option: "inline_bytes", value: settings.inline_bytes.to_string(), allowed });
     }
     Ok(())
+}
+
+fn check_compression(option: &'static str, compression: Compression) -> Result<()> {
+    if Compression::from_bytes(compression.to_bytes()).is_some() {
+        return Ok(());
+    }
+    let allowed = "none, lz4, or zstd with a level from 1 to 19";
+    Err(Error::Option { option, value: format!("{compression:?}"), allowed })
 }

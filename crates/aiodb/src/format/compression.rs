@@ -1,4 +1,7 @@
-//! Compression of values, by table. A compressed value says itself how: see `docs/format.md`.
+//! Compression of values and of blocks of runs, by table. What is compressed says itself how: see `docs/format.md`.
+
+use std::cell::RefCell;
+use std::io;
 
 use crate::Compression;
 use crate::format::segment::{put, u32_at};
@@ -37,33 +40,71 @@ impl Compression {
         if value.len() < MIN_BYTES {
             return None;
         }
-        let mut out = vec![0; HEADER_BYTES];
-        out[0] = self.to_bytes()[0];
-        put(&mut out, 4, &(value.len() as u32).to_le_bytes());
+        let compressed = self.compressor()?.compress(value)?;
+        (compressed.len() <= value.len() - value.len() / MIN_SAVED_SHARE).then_some(compressed)
+    }
+
+    /// What compresses one value after the other; `None` for no compression, and where there is no memory for it.
+    pub(crate) fn compressor(self) -> Option<Compressor> {
         match self {
-            Compression::None => return None,
-            Compression::Lz4 => out.extend_from_slice(&lz4_flex::block::compress(value)),
-            // Nothing but memory can fail here; then the value is stored as it is.
-            Compression::Zstd(level) => out.extend(zstd::bulk::compress(value, i32::from(level)).ok()?),
+            Compression::None => None,
+            Compression::Lz4 => Some(Compressor::Lz4),
+            Compression::Zstd(level) => zstd::bulk::Compressor::new(i32::from(level)).ok().map(Compressor::Zstd),
         }
-        (out.len() <= value.len() - value.len() / MIN_SAVED_SHARE).then_some(out)
     }
 }
 
-/// The value that [`Compression::compress`] was given; an error, in words, for any other bytes. `max_bytes` bounds the
+/// Compresses one value after the other.
+pub(crate) enum Compressor {
+    Lz4,
+    /// With the memory that the values before have needed.
+    Zstd(zstd::bulk::Compressor<'static>),
+}
+
+impl Compressor {
+    /// The compressed form of a value, which may be longer than the value. Nothing but memory can be missing for it.
+    pub(crate) fn compress(&mut self, value: &[u8]) -> Option<Vec<u8>> {
+        let (method, compressed) = match self {
+            Compressor::Lz4 => (LZ4, lz4_flex::block::compress(value)),
+            Compressor::Zstd(compressor) => (ZSTD, compressor.compress(value).ok()?),
+        };
+        let mut out = vec![0; HEADER_BYTES];
+        out[0] = method;
+        put(&mut out, 4, &(value.len() as u32).to_le_bytes());
+        out.extend_from_slice(&compressed);
+        Some(out)
+    }
+}
+
+thread_local! {
+    /// Memory for decompression. That of one call takes longer to be had than a short value takes to be decompressed.
+    static DECOMPRESSOR: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
+}
+
+/// The value that [`Compressor::compress`] was given; an error, in words, for any other bytes. `max_bytes` bounds the
 /// memory that damaged bytes can claim.
 pub(crate) fn decompress(bytes: &[u8], max_bytes: usize) -> Result<Vec<u8>, &'static str> {
-    let (header, compressed) = bytes.split_at_checked(HEADER_BYTES).ok_or("a compressed value without its header")?;
+    let (header, compressed) = bytes.split_at_checked(HEADER_BYTES).ok_or("compressed bytes without their header")?;
     let length = u32_at(header, 4) as usize;
     if length > max_bytes {
-        return Err("a compressed value that claims to be too long");
+        return Err("compressed bytes that claim to be of too many");
     }
     let value = match header[0] {
-        LZ4 => lz4_flex::block::decompress(compressed, length).map_err(|_| "a value that is not in LZ4's format")?,
-        ZSTD => zstd::bulk::decompress(compressed, length).map_err(|_| "a value that is not in Zstandard's format")?,
-        _ => return Err("a value that is compressed in an unknown way"),
+        LZ4 => lz4_flex::block::decompress(compressed, length).map_err(|_| "bytes that are not in LZ4's format")?,
+        ZSTD => decompress_zstd(compressed, length).map_err(|_| "bytes that are not in Zstandard's format")?,
+        _ => return Err("bytes that are compressed in an unknown way"),
     };
-    if value.len() == length { Ok(value) } else { Err("a compressed value of another length than it says") }
+    if value.len() == length { Ok(value) } else { Err("compressed bytes of another length than they say") }
+}
+
+fn decompress_zstd(compressed: &[u8], length: usize) -> io::Result<Vec<u8>> {
+    DECOMPRESSOR.with_borrow_mut(|kept| {
+        let decompressor = match kept {
+            Some(decompressor) => decompressor,
+            none => none.insert(zstd::bulk::Decompressor::new()?),
+        };
+        decompressor.decompress(compressed, length)
+    })
 }
 
 #[cfg(test)]

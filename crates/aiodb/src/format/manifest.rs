@@ -7,8 +7,8 @@ use crate::checksum::crc32c;
 use crate::format::position::{POSITION_BYTES, Position};
 use crate::format::record::RECORD_ALIGNMENT;
 use crate::format::segment::{
-    Damage, FORMAT_VERSION, HEADER_BYTES, array, check_header, check_version, features_of, put, seal_header, u16_at,
-    u32_at, u64_at, version_of,
+    Damage, FORMAT_VERSION, Features, HEADER_BYTES, array, check_header, check_version, put, seal_header, u16_at,
+    u32_at, u64_at,
 };
 use crate::format::settings::Settings;
 use crate::io::UNIT_BYTES;
@@ -95,10 +95,8 @@ pub(crate) struct Manifest {
     pub(crate) taken_out: u64,
     /// The store's clock, in milliseconds since 1970: it never goes back behind this.
     pub(crate) time_ms: u64,
-    /// Whether an index may have values, or may soon: a program of version 1, which would pass over the making of such a table, refuses it.
-    pub(crate) has_values: bool,
-    /// The same of tables with compaction filters, which a program of version 2 would pass over.
-    pub(crate) has_filters: bool,
+    /// What tables may have, or may soon: a program that would pass over the making of such a table refuses it.
+    pub(crate) features: Features,
     pub(crate) tables: Vec<ManifestTable>,
     pub(crate) segments: Vec<ManifestSegment>,
 }
@@ -146,7 +144,7 @@ impl Manifest {
         out.extend_from_slice(&self.taken_out.to_le_bytes());
         let length = out.len() as u64;
         put(&mut out, 0, MANIFEST_MAGIC);
-        put(&mut out, 8, &version_of(self.has_values, self.has_filters).to_le_bytes());
+        put(&mut out, 8, &self.features.version().to_le_bytes());
         put(&mut out, 16, store);
         put(&mut out, 32, &length.to_le_bytes());
         put(&mut out, 40, &self.checkpoint.to_le_bytes());
@@ -205,7 +203,6 @@ impl Manifest {
         }
         let taken_out = if rest.0.is_empty() { 0 } else { rest.u64()? };
         let (checkpoint, closed) = (u64_at(bytes, 40), bytes[48] == 1);
-        let (has_values, has_filters) = features_of(bytes);
         Some(Manifest {
             checkpoint,
             closed,
@@ -215,8 +212,7 @@ impl Manifest {
             next_table,
             taken_out,
             time_ms,
-            has_values,
-            has_filters,
+            features: Features::of(bytes),
             tables,
             segments,
         })

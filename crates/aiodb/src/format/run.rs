@@ -10,6 +10,7 @@ pub(crate) mod filter;
 pub(crate) mod footer;
 pub(crate) mod manifest;
 pub(crate) mod marks;
+pub(crate) mod sealed;
 #[cfg(test)]
 mod tests;
 

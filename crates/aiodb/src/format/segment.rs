@@ -4,8 +4,11 @@ use crate::checksum::{crc32c, crc32c_append};
 use crate::io::{SECTOR_BYTES, UNIT_BYTES};
 use crate::planted::{self, Bug};
 
-/// The highest version that this program reads. It writes this one where tables have compaction filters.
-pub const FORMAT_VERSION: u32 = 3;
+/// The highest version that this program reads. It writes this one where blocks of runs are compressed.
+pub const FORMAT_VERSION: u32 = 4;
+
+/// The version that it writes where tables have compaction filters.
+const VERSION_WITH_FILTERS: u32 = 3;
 
 /// The version that it writes where an index has values.
 const VERSION_WITH_VALUES: u32 = 2;
@@ -19,19 +22,37 @@ pub(crate) fn check_version(bytes: &[u8], known: u32) -> Result<(), Damage> {
     if found > known { Err(Damage::Newer { found, known }) } else { Ok(()) }
 }
 
-/// The version of a file in which an index has values or not, and of which filters are asked or not.
-pub(crate) fn version_of(has_values: bool, has_filters: bool) -> u32 {
-    match (has_values, has_filters) {
-        (_, true) => FORMAT_VERSION,
-        (true, false) => VERSION_WITH_VALUES,
-        (false, false) => FIRST_VERSION,
-    }
+/// What may be in a file that earlier programs know nothing of. A version may have what came with those before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Features {
+    /// An index has values.
+    pub(crate) values: bool,
+    /// Compaction filters are asked.
+    pub(crate) filters: bool,
+    /// Blocks of runs are compressed.
+    pub(crate) compressed_blocks: bool,
 }
 
-/// Whether an index has values in a file, and whether filters are asked of it, by its version. The last version may have both.
-pub(crate) fn features_of(bytes: &[u8]) -> (bool, bool) {
-    let version = u32_at(bytes, 8);
-    (version > FIRST_VERSION, version > VERSION_WITH_VALUES)
+impl Features {
+    /// The version of a file with these.
+    pub(crate) fn version(self) -> u32 {
+        match self {
+            Features { compressed_blocks: true, .. } => FORMAT_VERSION,
+            Features { filters: true, .. } => VERSION_WITH_FILTERS,
+            Features { values: true, .. } => VERSION_WITH_VALUES,
+            _ => FIRST_VERSION,
+        }
+    }
+
+    /// What may be in a file, by its version.
+    pub(crate) fn of(bytes: &[u8]) -> Features {
+        let version = u32_at(bytes, 8);
+        Features {
+            values: version >= VERSION_WITH_VALUES,
+            filters: version >= VERSION_WITH_FILTERS,
+            compressed_blocks: version >= FORMAT_VERSION,
+        }
+    }
 }
 
 /// Bytes of a segment header, of a pending header and of the identity that are used; the rest of the unit is zero.

@@ -1,5 +1,6 @@
 //! The settings that a table is made with, and their bytes.
 
+use crate::format::segment::Features;
 use crate::{Compression, Error, IndexKind, MAX_INLINE_BYTES, Result, TableOptions};
 
 /// The first id of a user's table; lower ones prefix the ordered index's own keys.
@@ -10,6 +11,9 @@ const LSM_WITH_VALUES: u8 = 4;
 
 /// The byte by which the format names [`IndexKind::Lsm`] where the table has a compaction filter, and perhaps values in the index.
 const LSM_WITH_FILTER: u8 = 5;
+
+/// The byte by which the format names [`IndexKind::Lsm`] where blocks of its runs are compressed, and perhaps with the others.
+const LSM_WITH_COMPRESSED_BLOCKS: u8 = 6;
 
 /// Set beside the kind of a table whose records come before the record that makes it.
 const INGESTED: u8 = 128;
@@ -26,36 +30,53 @@ pub(crate) struct Settings {
     pub(crate) merge: Option<String>,
     /// Values of up to so many bytes lie in the index too; 0 for none.
     pub(crate) inline_bytes: usize,
+    /// How blocks of its runs are compressed.
+    pub(crate) block_compression: Compression,
     /// The name of its compaction filter.
     pub(crate) compaction_filter: Option<String>,
 }
 
 impl Settings {
     pub(crate) fn new(options: &TableOptions) -> Settings {
-        let TableOptions { kind, compression, merge, inline_bytes, compaction_filter } = options.clone();
-        Settings { kind, compression, merge, inline_bytes, compaction_filter }
+        let TableOptions { kind, compression, merge, inline_bytes, block_compression, compaction_filter } =
+            options.clone();
+        Settings { kind, compression, merge, inline_bytes, block_compression, compaction_filter }
     }
 
     pub(crate) fn options(&self) -> TableOptions {
-        let Settings { kind, compression, merge, inline_bytes, compaction_filter } = self.clone();
-        TableOptions { kind, compression, merge, inline_bytes, compaction_filter }
+        let Settings { kind, compression, merge, inline_bytes, block_compression, compaction_filter } = self.clone();
+        TableOptions { kind, compression, merge, inline_bytes, block_compression, compaction_filter }
+    }
+
+    /// What it has that earlier programs know nothing of.
+    pub(crate) fn features(&self) -> Features {
+        Features {
+            values: self.inline_bytes > 0,
+            filters: self.compaction_filter.is_some(),
+            compressed_blocks: self.block_compression != Compression::None,
+        }
     }
 
     /// Its part of a manifest.
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let kind = match (&self.compaction_filter, self.inline_bytes) {
-            (Some(_), _) => LSM_WITH_FILTER,
-            (None, 0) => kind_byte(self.kind),
-            (None, _) => LSM_WITH_VALUES,
+        let kind = match self.features() {
+            Features { compressed_blocks: true, .. } => LSM_WITH_COMPRESSED_BLOCKS,
+            Features { filters: true, .. } => LSM_WITH_FILTER,
+            Features { values: true, .. } => LSM_WITH_VALUES,
+            _ => kind_byte(self.kind),
         };
         let mut out = vec![kind];
         out.extend_from_slice(&self.compression.to_bytes());
-        if kind == LSM_WITH_FILTER || kind == LSM_WITH_VALUES {
+        if kind >= LSM_WITH_VALUES {
             out.extend_from_slice(&(self.inline_bytes as u32).to_le_bytes());
         }
-        if let Some(filter) = &self.compaction_filter {
+        if kind >= LSM_WITH_FILTER {
+            let filter = self.compaction_filter.as_deref().unwrap_or_default();
             out.push(u8::try_from(filter.len()).expect("the name of a filter has its limit"));
             out.extend_from_slice(filter.as_bytes());
+        }
+        if kind >= LSM_WITH_COMPRESSED_BLOCKS {
+            out.extend_from_slice(&self.block_compression.to_bytes());
         }
         out.extend_from_slice(self.merge.as_deref().unwrap_or_default().as_bytes());
         out
@@ -78,31 +99,49 @@ impl Settings {
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Option<Settings> {
-        let ([kind, method, level], rest) = bytes.split_first_chunk()?;
-        let take_inline_bytes = |rest: &'_ [u8], least: usize| {
-            let inline_bytes = u32::from_le_bytes(*rest.first_chunk()?) as usize;
-            Some(inline_bytes).filter(|bytes| (least..=MAX_INLINE_BYTES).contains(bytes))
+        let (&[byte, method, level], mut rest) = bytes.split_first_chunk()?;
+        let kind = match byte {
+            LSM_WITH_VALUES..=LSM_WITH_COMPRESSED_BLOCKS => IndexKind::Lsm,
+            byte => kind_from_byte(byte)?,
         };
-        let (kind, inline_bytes, filter, merge) = match *kind {
-            LSM_WITH_VALUES => (IndexKind::Lsm, take_inline_bytes(rest, 1)?, None, &rest[4..]),
-            LSM_WITH_FILTER => {
-                let inline_bytes = take_inline_bytes(rest, 0)?;
-                let (length, rest) = rest[4..].split_first()?;
-                let (filter, merge) =
-                    rest.split_at_checked(usize::from(*length)).filter(|(name, _)| !name.is_empty())?;
-                (IndexKind::Lsm, inline_bytes, Some(String::from_utf8(filter.to_vec()).ok()?), merge)
-            }
-            kind => (kind_from_byte(kind)?, 0, None, rest),
-        };
-        let merge = String::from_utf8(merge.to_vec()).ok()?;
-        Some(Settings {
+        let mut settings = Settings {
             kind,
-            compression: Compression::from_bytes([*method, *level])?,
-            merge: (!merge.is_empty()).then_some(merge),
-            inline_bytes,
-            compaction_filter: filter,
-        })
+            compression: Compression::from_bytes([method, level])?,
+            merge: None,
+            inline_bytes: 0,
+            block_compression: Compression::None,
+            compaction_filter: None,
+        };
+        if byte >= LSM_WITH_VALUES {
+            settings.inline_bytes = u32::from_le_bytes(*take(&mut rest)?) as usize;
+        }
+        if byte >= LSM_WITH_FILTER {
+            let [length] = *take(&mut rest)?;
+            let (name, behind) = rest.split_at_checked(usize::from(length))?;
+            settings.compaction_filter = text(name)?;
+            rest = behind;
+        }
+        if byte >= LSM_WITH_COMPRESSED_BLOCKS {
+            settings.block_compression = Compression::from_bytes(*take(&mut rest)?)?;
+        }
+        settings.merge = text(rest)?;
+        // One form for each table.
+        let fits = settings.inline_bytes <= MAX_INLINE_BYTES && settings.encode()[0] == byte;
+        fits.then_some(settings)
     }
+}
+
+/// Takes so many bytes off the front.
+fn take<'a, const N: usize>(bytes: &mut &'a [u8]) -> Option<&'a [u8; N]> {
+    let (taken, rest) = bytes.split_first_chunk()?;
+    *bytes = rest;
+    Some(taken)
+}
+
+/// A name, or none where it has no bytes; an outer `None` where it is no text.
+fn text(bytes: &[u8]) -> Option<Option<String>> {
+    let name = String::from_utf8(bytes.to_vec()).ok()?;
+    Some((!name.is_empty()).then_some(name))
 }
 
 /// Refuses names that a person could not type or read.
@@ -165,5 +204,33 @@ mod tests {
         assert_eq!(Settings::decode(&[4, 0, 0, 0, 0, 0, 0]), None);
         assert_eq!(Settings::decode(&[5, 0, 0, 0, 0, 0, 0, 0]), None, "a filter has a name");
         assert_eq!(Settings::decode(&[5, 0, 0]), None);
+    }
+
+    #[test]
+    fn settings_with_compressed_blocks_come_back() {
+        let named = |name: &str| Some(name.to_string());
+        for (block_compression, bytes) in [(Compression::Lz4, [1, 0]), (Compression::Zstd(19), [2, 19])] {
+            for (inline_bytes, merge, filter) in
+                [(0, None, None), (1024, named("add"), None), (7, None, named("expiry"))]
+            {
+                let options = TableOptions {
+                    compression: Compression::Zstd(3),
+                    inline_bytes,
+                    merge,
+                    compaction_filter: filter.clone(),
+                    block_compression,
+                    ..IndexKind::Lsm.into()
+                };
+                let settings = Settings::new(&options);
+                assert_eq!(settings.options(), options);
+                let encoded = settings.encode();
+                let at = 8 + filter.map_or(0, |name| name.len());
+                assert_eq!((encoded[0], &encoded[at..at + 2]), (6, &bytes[..]));
+                assert_eq!(Settings::decode(&encoded), Some(settings));
+                assert_eq!(Settings::decode(&encoded[..at + 1]), None, "the method is cut");
+            }
+        }
+        assert_eq!(Settings::decode(&[6, 0, 0, 0, 0, 0, 0, 0, 0, 0]), None, "a table without has another kind");
+        assert_eq!(Settings::decode(&[6, 0, 0, 0, 0, 0, 0, 0, 3, 1]), None, "an unknown method");
     }
 }

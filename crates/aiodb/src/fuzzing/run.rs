@@ -9,6 +9,7 @@ use crate::format::run::filter::Filter;
 use crate::format::run::footer::Footer;
 use crate::format::run::manifest::RunManifest;
 use crate::format::run::marks::Marks;
+use crate::format::run::sealed::{MAX_COMPRESSED_BYTES, unseal};
 use crate::format::segment::put;
 use crate::io::UNIT_BYTES;
 
@@ -47,7 +48,9 @@ fn block(bytes: &[u8], repaired: bool) {
         let checksum = seed.checksum_at(OFFSET, &bytes[4..]);
         put(&mut bytes, 0, &checksum.to_le_bytes());
     }
-    let Ok(block) = Block::decode(&bytes, seed, OFFSET) else { return };
+    let Ok(plain) = unseal(&bytes, seed, OFFSET) else { return };
+    assert!(plain.len() <= bytes.len().max(MAX_COMPRESSED_BYTES));
+    let Ok(block) = Block::decode(&plain) else { return };
     let (mut keys, mut last) = (block.keys(), Vec::new());
     let _ = block.find(b"key");
     while let Ok(Some((key, _))) = keys.next() {

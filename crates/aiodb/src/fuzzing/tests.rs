@@ -21,7 +21,8 @@ use crate::format::run::filter::Filter;
 use crate::format::run::footer::Footer;
 use crate::format::run::manifest::{ChunkCount, KeyCount, LiveCount, ManifestRun, RunFileName, RunManifest};
 use crate::format::run::marks::{Marks, NEVER};
-use crate::format::segment::{BatchHeader, HEADER_BYTES, PendingHeader, Seed, SegmentHeader};
+use crate::format::run::sealed::{COMPRESSED_HEADER_BYTES, seal_compressed};
+use crate::format::segment::{BatchHeader, Features, HEADER_BYTES, PendingHeader, Seed, SegmentHeader};
 use crate::format::settings::Settings;
 use crate::{Compression, IndexKind};
 
@@ -138,6 +139,7 @@ fn manifest() -> Manifest {
         merge,
         inline_bytes: 0,
         compaction_filter: None,
+        block_compression: Compression::None,
     };
     Manifest {
         checkpoint: 5,
@@ -148,8 +150,7 @@ fn manifest() -> Manifest {
         next_table: 17,
         taken_out: 7,
         time_ms: 1_700_000_000_000,
-        has_values: false,
-        has_filters: false,
+        features: Features::default(),
         tables: vec![ManifestTable { id: 16, name, settings, checkpoint: 5 }],
         segments: vec![ManifestSegment {
             number: 3,
@@ -174,6 +175,15 @@ fn run_parts() -> Vec<(u8, Vec<u8>)> {
     for key in 0..40u8 {
         assert!(block.add(&[b"key", &[key][..]].concat(), &entries, key == 3), "they fit into a block");
     }
+    let mut plain = Vec::new();
+    block.encode(&mut plain);
+    let compressed = [Compression::Lz4, Compression::Zstd(3)].map(|compression| {
+        let compressed = compression.compressor().and_then(|mut compressor| compressor.compress(&plain));
+        let (compressed, mut bytes) = (compressed.expect("there is memory"), Vec::new());
+        seal_compressed(&compressed, RunSeed::new(&STORE, NUMBER), OFFSET, &mut bytes);
+        bytes.truncate(COMPRESSED_HEADER_BYTES + compressed.len());
+        (0, bytes)
+    });
     block.finish(RunSeed::new(&STORE, NUMBER), OFFSET, &mut bytes);
     bytes.truncate(2000);
     encode_chain(&mut chain, &entries, true, 1000);
@@ -189,6 +199,7 @@ fn run_parts() -> Vec<(u8, Vec<u8>)> {
         fence_checksum: 0,
         mark_bytes: 0,
         mark_checksum: 0,
+        plain_units: 0,
         blocks_checksum: 0,
         keys: 1,
         entries: 2,
@@ -204,7 +215,8 @@ fn run_parts() -> Vec<(u8, Vec<u8>)> {
     footer.truncate(160);
     let marks = [&[2], &Marks { due_ms: 1_700_000_000_000, blocks: vec![0, NEVER] }.encode()[..]].concat();
     let filter = Filter::new(&[1, 2, 3]).encode();
-    vec![(0, bytes), (1, chain), (2, footer), (3, fences.encode()), (4, filter), (5, marks)]
+    let parts = [(0, bytes), (1, chain), (2, footer), (3, fences.encode()), (4, filter), (5, marks)];
+    parts.into_iter().chain(compressed).collect()
 }
 
 fn run_manifest() -> RunManifest {

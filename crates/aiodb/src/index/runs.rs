@@ -21,6 +21,7 @@ pub(crate) mod ingest;
 pub(crate) mod lookup;
 mod merge;
 mod outlook;
+mod packing;
 mod policy;
 pub(crate) mod scan;
 mod set;
@@ -52,7 +53,7 @@ use crate::index::snapshots::Snapshots;
 use crate::io::Device;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{InOrder, Mutex, Rank, RwLock};
-use crate::{Error, Result};
+use crate::{Compression, Error, Result};
 
 /// Bytes of one file on a disk with room, see [`Runs::file_bytes`].
 pub(crate) const FILE_BYTES: u64 = 8 << 20;
@@ -67,6 +68,8 @@ pub(crate) struct RunContext<'a> {
     pub(crate) ranges: &'a Ranges,
     /// The life that a segment is in; 0 for one that is free or not there. A life that begins later is above all of them.
     pub(crate) life_of: &'a dyn Fn(u32) -> u64,
+    /// How blocks of a table are compressed.
+    pub(crate) compression_of: &'a dyn Fn(u32) -> Compression,
     /// `None` where no table has a compaction filter.
     pub(crate) filtering: Option<&'a Filtering<'a>>,
 }
@@ -181,6 +184,11 @@ impl<D: Device> Runs<D> {
     /// Bytes of all files of runs.
     pub(crate) fn disk_bytes(&self) -> u64 {
         self.set().map_or(0, |set| set.pieces().map(|piece| piece.file.bytes()).sum())
+    }
+
+    /// Bytes that the files of runs would have without compression of blocks.
+    pub(crate) fn plain_bytes(&self) -> u64 {
+        self.set().map_or(0, |set| set.pieces().map(|piece| piece.file.plain_bytes()).sum())
     }
 
     /// Bytes of the files of the oldest run.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::format::segment::Features;
 use crate::format::settings::{FIRST_TABLE_ID, Settings};
 use crate::index::hash::HashIndex;
 use crate::index::snapshots::View;
@@ -128,11 +129,11 @@ pub(crate) struct Catalog {
     pub(crate) changing: Mutex<(), { Rank::Changing as u8 }>,
     /// Changes between the append of their record and their application.
     pub(crate) changes: Epochs,
-    /// See [`crate::format::manifest::Manifest::has_values`]. Once it is set it stays so. SeqCst, which is more than it needs: it is set
+    /// See [`crate::format::manifest::Manifest::features`]. Once one is set it stays so. SeqCst, which is more than it needs: it is set
     /// under `changing`, before the checkpoint that tells of it.
     pub(crate) has_values: AtomicBool,
-    /// The same of [`crate::format::manifest::Manifest::has_filters`].
     pub(crate) has_filters: AtomicBool,
+    pub(crate) has_compressed_blocks: AtomicBool,
 }
 
 impl Catalog {
@@ -146,6 +147,7 @@ impl Catalog {
             changes: Epochs::default(),
             has_values: AtomicBool::new(false),
             has_filters: AtomicBool::new(false),
+            has_compressed_blocks: AtomicBool::new(false),
         }
     }
 
@@ -166,6 +168,22 @@ impl Catalog {
     /// Whether there may be tables with compaction filters.
     pub(crate) fn has_filters(&self) -> bool {
         self.has_filters.load(Ordering::SeqCst)
+    }
+
+    /// What tables have, or may soon, that earlier programs know nothing of.
+    pub(crate) fn features(&self) -> Features {
+        Features {
+            values: self.has_values.load(Ordering::SeqCst),
+            filters: self.has_filters(),
+            compressed_blocks: self.has_compressed_blocks.load(Ordering::SeqCst),
+        }
+    }
+
+    /// Adds what is known of tables to that.
+    pub(crate) fn add_features(&self, features: Features) {
+        self.has_values.fetch_or(features.values, Ordering::SeqCst);
+        self.has_filters.fetch_or(features.filters, Ordering::SeqCst);
+        self.has_compressed_blocks.fetch_or(features.compressed_blocks, Ordering::SeqCst);
     }
 
     pub(crate) fn slots(&self) -> Vec<Arc<TableSlot>> {
@@ -219,12 +237,7 @@ impl Catalog {
             return None;
         }
         tables.next_id = tables.next_id.max(id + 1);
-        if settings.inline_bytes > 0 {
-            self.has_values.store(true, Ordering::SeqCst);
-        }
-        if settings.compaction_filter.is_some() {
-            self.has_filters.store(true, Ordering::SeqCst);
-        }
+        self.add_features(settings.features());
         let generation = Arc::new(Generation::new(id, settings.clone(), self.segment_bytes));
         tables.by_id.insert(id, Arc::clone(&generation));
         let fresh = || {

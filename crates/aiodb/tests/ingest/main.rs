@@ -88,6 +88,7 @@ fn a_table_is_made_with_its_contents() {
         TableOptions::from(IndexKind::Lsm),
         TableOptions { inline_bytes: 40, ..IndexKind::Lsm.into() },
         TableOptions { compression: Compression::Lz4, inline_bytes: 1024, ..IndexKind::Lsm.into() },
+        TableOptions { inline_bytes: 1024, block_compression: Compression::Zstd(3), ..IndexKind::Lsm.into() },
     ];
     for (number, variant) in variants.into_iter().enumerate() {
         let path = directory.path().join(number.to_string());

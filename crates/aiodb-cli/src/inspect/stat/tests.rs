@@ -1,5 +1,5 @@
 use super::{to_json, to_text};
-use aiodb::{Durability, IndexKind, Stats, TableStats};
+use aiodb::{Compression, Durability, IndexKind, Stats, TableStats};
 
 fn stats() -> Stats {
     let table = |name: &str, kind, keys_exact| TableStats {
@@ -9,7 +9,9 @@ fn stats() -> Stats {
         keys_exact,
         index_memory_bytes: 3 << 20,
         index_disk_bytes: 5 << 30,
+        index_plain_bytes: 9 << 30,
         inline_bytes: 0,
+        block_compression: Compression::Zstd(3),
     };
     Stats {
         format_version: 1,
@@ -74,7 +76,7 @@ fn sizes_have_binary_units_and_exact_bytes() {
 fn tables_are_aligned_and_estimates_are_marked() {
     let text = to_text(&stats());
     let lines: Vec<&str> = text.lines().rev().take(3).collect();
-    assert_eq!(lines[0], "sessions  hash        ~1,234,567      3.00 MiB      5.00 GiB       0");
-    assert_eq!(lines[1], "größe     lmdb         1,234,567      3.00 MiB      5.00 GiB       0");
-    assert_eq!(lines[2], "table     index             keys  index memory    index disk  inline");
+    assert_eq!(lines[0], "sessions  hash        ~1,234,567      3.00 MiB      5.00 GiB      9.00 GiB       0   zstd:3");
+    assert_eq!(lines[1], "größe     lmdb         1,234,567      3.00 MiB      5.00 GiB      9.00 GiB       0   zstd:3");
+    assert_eq!(lines[2], "table     index             keys  index memory    index disk  uncompressed  inline   blocks");
 }

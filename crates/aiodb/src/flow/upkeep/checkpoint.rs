@@ -248,8 +248,7 @@ impl<D: Device> Upkeep<D> {
             next_table: if planted::is_on(Bug::TableIdsReused) { 0 } else { self.catalog.next_id() },
             taken_out: self.lmdb_taken_out(),
             time_ms: self.certain_ms(),
-            has_values: self.catalog.has_values.load(Ordering::SeqCst),
-            has_filters: self.catalog.has_filters(),
+            features: self.catalog.features(),
             tables,
             segments,
         }

@@ -1,9 +1,10 @@
 //! The bytes of a data block: keys in order, each with what it does not share with the key before, and its entries.
 //!
 //! Every few keys there is a restart point, whose key shares nothing, so that a look-up reads few of them. A block is one unit,
-//! or, where one key does not fit into that, as many units as this key needs.
+//! or, where one key does not fit into that, as many units as this key needs. In the file it may be compressed, see `sealed.rs`.
 
 use super::chain::{Entries, encode_chain, skip_chain, take_chain};
+use super::sealed::seal;
 use super::{MAX_INDEX_KEY_BYTES, RunSeed, shared_bytes};
 use crate::format::entry::Entry;
 use crate::format::segment::{Damage, put, u16_at, u32_at, u64_at};
@@ -11,9 +12,6 @@ use crate::format::varint::{put_varint, take_varint};
 use crate::io::UNIT_BYTES;
 
 pub(crate) const BLOCK_HEADER_BYTES: usize = 20;
-
-/// Bytes of its checksum, with which a block begins.
-pub(crate) const BLOCK_CHECKSUM_BYTES: usize = 4;
 
 /// Keys from one restart point to the next.
 const RESTART_KEYS: usize = 16;
@@ -24,6 +22,7 @@ const RESTART_BYTES: usize = 2;
 /// A block that is being filled.
 pub(crate) struct BlockBuilder {
     base: u64,
+    most_bytes: usize,
     entries: Vec<u8>,
     restarts: Vec<u16>,
     keys: usize,
@@ -33,7 +32,22 @@ pub(crate) struct BlockBuilder {
 impl BlockBuilder {
     /// An empty block for entries whose sequences are not below `base`.
     pub(crate) fn new(base: u64) -> BlockBuilder {
-        BlockBuilder { base, entries: Vec::new(), restarts: Vec::new(), keys: 0, last_key: Vec::new() }
+        let (entries, restarts, last_key) = (Vec::new(), Vec::new(), Vec::new());
+        BlockBuilder { base, most_bytes: UNIT_BYTES, entries, restarts, keys: 0, last_key }
+    }
+
+    /// Begins the next block, which has at most so many bytes, if it has more keys than one.
+    pub(crate) fn begin(&mut self, most_bytes: usize) {
+        self.most_bytes = most_bytes;
+        self.entries.clear();
+        self.restarts.clear();
+        self.last_key.clear();
+        self.keys = 0;
+    }
+
+    /// How many keys it has.
+    pub(crate) fn keys(&self) -> usize {
+        self.keys
     }
 
     /// The key that was added last.
@@ -49,6 +63,17 @@ impl BlockBuilder {
     /// Adds a key that comes after all others, with its entries. False if it does not fit: then nothing has changed.
     #[must_use]
     pub(crate) fn add(&mut self, key: &[u8], entries: &[Entry], partial: bool) -> bool {
+        let base = self.base;
+        self.add_with(key, |out| encode_chain(out, entries, partial, base))
+    }
+
+    /// [`BlockBuilder::add`] of entries that [`encode_chain`] has encoded.
+    #[must_use]
+    pub(crate) fn add_encoded(&mut self, key: &[u8], chain: &[u8]) -> bool {
+        self.add_with(key, |out| out.extend_from_slice(chain))
+    }
+
+    fn add_with(&mut self, key: &[u8], put_chain: impl FnOnce(&mut Vec<u8>)) -> bool {
         assert!(key.len() <= MAX_INDEX_KEY_BYTES, "an index key of {} bytes", key.len());
         debug_assert!(self.keys == 0 || *self.last_key < *key, "keys are added in order");
         let before = self.entries.len();
@@ -61,8 +86,8 @@ impl BlockBuilder {
         put_varint(&mut self.entries, shared as u64);
         put_varint(&mut self.entries, (key.len() - shared) as u64);
         self.entries.extend_from_slice(&key[shared..]);
-        encode_chain(&mut self.entries, entries, partial, self.base);
-        if self.bytes() > UNIT_BYTES && self.keys > 0 {
+        put_chain(&mut self.entries);
+        if self.bytes() > self.most_bytes && self.keys > 0 {
             self.entries.truncate(before);
             self.restarts.truncate(self.keys.div_ceil(RESTART_KEYS));
             return false;
@@ -75,23 +100,22 @@ impl BlockBuilder {
 
     /// Appends the block's bytes, which will lie at `offset` in the file, and begins the next block. Returns its units.
     pub(crate) fn finish(&mut self, seed: RunSeed, offset: u64, out: &mut Vec<u8>) -> usize {
-        let (start, units) = (out.len(), self.bytes().div_ceil(UNIT_BYTES));
+        let start = out.len();
+        self.encode(out);
+        self.begin(self.most_bytes);
+        seal(out, start, seed, offset)
+    }
+
+    /// Appends the block's bytes as they are before it is sealed: [`Block::decode`] takes them so, too.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        let start = out.len();
         out.resize(start + BLOCK_HEADER_BYTES, 0);
         out.extend_from_slice(&self.entries);
         self.restarts.iter().for_each(|at| out.extend_from_slice(&at.to_le_bytes()));
-        out.resize(start + units * UNIT_BYTES, 0);
         let block = &mut out[start..];
-        put(block, 4, &u16::try_from(units).expect("a key's entries are bounded").to_le_bytes());
         put(block, 6, &(self.restarts.len() as u16).to_le_bytes());
         put(block, 8, &(self.entries.len() as u32).to_le_bytes());
         put(block, 12, &self.base.to_le_bytes());
-        let checksum = seed.checksum_at(offset, &block[4..]);
-        put(block, 0, &checksum.to_le_bytes());
-        self.entries.clear();
-        self.restarts.clear();
-        self.last_key.clear();
-        self.keys = 0;
-        units
     }
 }
 
@@ -103,20 +127,17 @@ pub(crate) struct Block<'a> {
     restarts: &'a [u8],
 }
 
-const MALFORMED: Damage = Damage::Foreign("a block whose parts do not fit");
+pub(super) const MALFORMED: Damage = Damage::Foreign("a block whose parts do not fit");
 
 impl<'a> Block<'a> {
-    /// The block in these bytes, which lie at `offset` in the file.
-    pub(crate) fn decode(bytes: &'a [u8], seed: RunSeed, offset: u64) -> Result<Block<'a>, Damage> {
-        if bytes.len() < UNIT_BYTES || seed.checksum_at(offset, &bytes[4..]) != u32_at(bytes, 0) {
-            return Err(Damage::Checksum);
-        }
-        Self::decode_parts(bytes).filter(|_| usize::from(u16_at(bytes, 4)) * UNIT_BYTES == bytes.len()).ok_or(MALFORMED)
+    /// The block in these bytes, which [`super::sealed::unseal`] has checked and decompressed.
+    pub(crate) fn decode(bytes: &'a [u8]) -> Result<Block<'a>, Damage> {
+        Self::decode_parts(bytes).ok_or(MALFORMED)
     }
 
     fn decode_parts(bytes: &'a [u8]) -> Option<Block<'a>> {
+        let body = bytes.get(BLOCK_HEADER_BYTES..)?;
         let restarts_bytes = usize::from(u16_at(bytes, 6)) * RESTART_BYTES;
-        let body = &bytes[BLOCK_HEADER_BYTES..];
         let (entries, rest) = body.split_at_checked(usize::try_from(u32_at(bytes, 8)).ok()?)?;
         let restarts = rest.get(..restarts_bytes)?;
         Some(Block { base: u64_at(bytes, 12), entries, restarts })

@@ -1,9 +1,7 @@
 //! The last unit of a run's file: what is in it, and where.
 
 use super::{MAX_INDEX_KEY_BYTES, RunSeed};
-use crate::format::segment::{
-    Damage, FORMAT_VERSION, check_version, features_of, put, u16_at, u32_at, u64_at, version_of,
-};
+use crate::format::segment::{Damage, FORMAT_VERSION, Features, check_version, put, u16_at, u32_at, u64_at};
 use crate::io::UNIT_BYTES;
 
 const RUN_MAGIC: &[u8; 8] = b"AIODBRUN";
@@ -25,6 +23,8 @@ pub(crate) struct Footer {
     /// 0 where no compaction filter has anything to do with the entries: the version says so.
     pub(crate) mark_bytes: u32,
     pub(crate) mark_checksum: u32,
+    /// Units that the data blocks would take if none were compressed. 0 where none is: the version says so.
+    pub(crate) plain_units: u32,
     /// Of the checksums of all data blocks, in their order: so files with the same footer are the same. 0 in files of earlier programs.
     pub(crate) blocks_checksum: u32,
     pub(crate) keys: u64,
@@ -63,10 +63,14 @@ impl Footer {
         Parts { filter, fences, marks, footer, end: footer + unit }
     }
 
+    fn features(&self) -> Features {
+        Features { values: self.has_values, filters: self.mark_bytes > 0, compressed_blocks: self.plain_units > 0 }
+    }
+
     pub(crate) fn encode(&self, store: &[u8; 16]) -> Vec<u8> {
         let mut out = vec![0; UNIT_BYTES];
         put(&mut out, 0, RUN_MAGIC);
-        put(&mut out, 8, &version_of(self.has_values, self.mark_bytes > 0).to_le_bytes());
+        put(&mut out, 8, &self.features().version().to_le_bytes());
         put(&mut out, 16, store);
         for (at, number) in [
             (32, self.number),
@@ -88,6 +92,7 @@ impl Footer {
             (60, self.blocks_checksum),
             (116, self.mark_bytes),
             (120, self.mark_checksum),
+            (124, self.plain_units),
         ] {
             put(&mut out, at, &number.to_le_bytes());
         }
@@ -119,7 +124,7 @@ impl Footer {
     fn decode_body(bytes: &[u8]) -> Option<Footer> {
         let (smallest, largest) = (usize::from(u16_at(bytes, 112)), usize::from(u16_at(bytes, 114)));
         let (smallest_key, rest) = bytes[KEYS_OFFSET..].split_at_checked(smallest)?;
-        let (has_values, has_marks) = features_of(bytes);
+        let features = Features::of(bytes);
         let footer = Footer {
             number: u64_at(bytes, 32),
             data_units: u32_at(bytes, 40),
@@ -129,6 +134,7 @@ impl Footer {
             fence_checksum: u32_at(bytes, 56),
             mark_bytes: u32_at(bytes, 116),
             mark_checksum: u32_at(bytes, 120),
+            plain_units: u32_at(bytes, 124),
             blocks_checksum: u32_at(bytes, 60),
             keys: u64_at(bytes, 64),
             entries: u64_at(bytes, 72),
@@ -136,12 +142,13 @@ impl Footer {
             largest_sequence: u64_at(bytes, 88),
             next_life: u64_at(bytes, 96),
             carried_out: u64_at(bytes, 104),
-            has_values,
+            has_values: features.values,
             smallest_key: smallest_key.into(),
             largest_key: rest.get(..largest)?.into(),
         };
-        let fits =
-            footer.data_units > 0 && has_marks == (footer.mark_bytes > 0) && footer.smallest_key <= footer.largest_key;
+        // The last version may have marks.
+        let has_its_parts = footer.features().version() == features.version();
+        let fits = footer.data_units > 0 && has_its_parts && footer.smallest_key <= footer.largest_key;
         (fits && smallest.max(largest) <= MAX_INDEX_KEY_BYTES).then_some(footer)
     }
 }

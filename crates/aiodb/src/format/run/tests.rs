@@ -10,11 +10,13 @@ use super::fences::Fences;
 use super::filter::Filter;
 use super::footer::Footer;
 use super::manifest::{ChunkCount, KeyCount, LiveCount, ManifestRun, RunFileName, RunManifest};
+use super::sealed::{MAX_COMPRESSED_BYTES, seal_compressed, unseal};
+use crate::Compression;
 use crate::format::entry::{Entry, RangeTombstone};
 use crate::format::location::Location;
 use crate::format::position::Position;
 use crate::format::record::{Form, Kind};
-use crate::format::segment::Damage;
+use crate::format::segment::{Damage, u32_at};
 use crate::io::UNIT_BYTES;
 
 const STORE: [u8; 16] = [3; 16];
@@ -83,7 +85,8 @@ fn blocks_hold_what_was_added() {
         let mut bytes = Vec::new();
         let units = block.finish(seed(), 8192, &mut bytes);
         assert_eq!(bytes.len(), units * UNIT_BYTES);
-        let block = Block::decode(&bytes, seed(), 8192).expect("the block is whole");
+        let block = Block::decode(&bytes).expect("the block is whole");
+        assert_eq!(unseal(&bytes, seed(), 8192).as_deref(), Ok(&bytes[..]), "it is not compressed");
         let mut all = block.keys();
         for (key, chain) in &added {
             let next = all.next().expect("keys follow").expect("there is one more");
@@ -109,11 +112,59 @@ fn blocks_hold_what_was_added() {
             }
             assert_eq!(walk.key(), None, "seed {number}");
         }
-        assert!(Block::decode(&bytes, seed(), 4096).is_err(), "a block belongs to its offset");
-        assert!(Block::decode(&bytes, RunSeed::new(&STORE, 8), 8192).is_err(), "and to its file");
+        assert!(unseal(&bytes, seed(), 4096).is_err(), "a block belongs to its offset");
+        assert!(unseal(&bytes, RunSeed::new(&STORE, 8), 8192).is_err(), "and to its file");
         let at = random.usize(..bytes.len());
         bytes[at] ^= 1 << random.u8(..8);
-        assert_eq!(Block::decode(&bytes, seed(), 8192).err(), Some(Damage::Checksum), "seed {number}, byte {at}");
+        assert_eq!(unseal(&bytes, seed(), 8192).err(), Some(Damage::Checksum), "seed {number}, byte {at}");
+    }
+}
+
+/// A block with keys that are much alike, as it is before it is sealed.
+fn regular_block(keys: u32) -> Vec<u8> {
+    let (mut block, mut bytes) = (BlockBuilder::new(0), Vec::new());
+    block.begin(1 << 20);
+    for number in 0..keys {
+        let location = Location { segment: 1, offset: number * 16, length: 40 };
+        let inline = Some(format!("the value of key {number}").as_bytes().into());
+        let entry = Entry { kind: Kind::Put, sequence: 7, location, separate: None, form: Form::default(), inline };
+        assert!(block.add(format!("key {number:06}").as_bytes(), &[entry], false));
+    }
+    block.encode(&mut bytes);
+    bytes
+}
+
+#[test]
+fn compressed_blocks_come_back_and_damage_is_found_before_they_are_decompressed() {
+    let (plain, mut random) = (regular_block(300), Rng::with_seed(1));
+    for compression in [Compression::Lz4, Compression::Zstd(1), Compression::Zstd(19)] {
+        let compressed = compression.compressor().and_then(|mut compressor| compressor.compress(&plain));
+        let compressed = compressed.expect("there is memory");
+        let mut bytes = vec![7; 3];
+        let units = seal_compressed(&compressed, seed(), 4096, &mut bytes);
+        bytes.drain(..3);
+        assert!(bytes.len() == units * UNIT_BYTES && units * UNIT_BYTES < plain.len(), "{compression}: {units} units");
+        assert_eq!(unseal(&bytes, seed(), 4096).as_deref(), Ok(&plain[..]), "{compression}");
+        let block = Block::decode(&plain).expect("the block is whole");
+        assert!(block.find(b"key 000123").expect("it can be searched").is_some());
+        assert!(unseal(&bytes, seed(), 8192).is_err(), "it belongs to its offset");
+        for _ in 0..200 {
+            let (at, mask) = (random.usize(..bytes.len()), 1 << random.u8(..8));
+            bytes[at] ^= mask;
+            assert_eq!(unseal(&bytes, seed(), 4096).err(), Some(Damage::Checksum), "{compression}, byte {at}");
+            bytes[at] ^= mask;
+        }
+        // Bytes whose checksum is right, and which are wrong all the same.
+        for (at, wrong) in
+            [(8, u32::MAX), (8, 3), (12, 7), (16, u32::MAX), (16, MAX_COMPRESSED_BYTES as u32 + 1), (16, 5)]
+        {
+            let mut made_up = bytes.clone();
+            made_up[at..at + 4].copy_from_slice(&wrong.to_le_bytes());
+            let checksum = seed().checksum_at(4096, &made_up[4..]);
+            made_up[..4].copy_from_slice(&checksum.to_le_bytes());
+            let found = unseal(&made_up, seed(), 4096);
+            assert!(matches!(found, Err(Damage::Foreign(_))), "{compression}, {wrong} at {at}: {found:?}");
+        }
     }
 }
 
@@ -134,7 +185,7 @@ fn a_key_with_many_operands_has_a_block_of_its_own() {
     bytes.clear();
     let units = block.finish(seed(), 0, &mut bytes);
     assert!(units > 10);
-    let decoded = Block::decode(&bytes, seed(), 0).expect("the block is whole");
+    let decoded = Block::decode(&bytes).expect("the block is whole");
     assert_eq!(decoded.find(b"b"), Ok(Some((entries, true))));
 }
 
@@ -187,6 +238,7 @@ fn footers_come_back() {
         fence_checksum: 2,
         mark_bytes: 0,
         mark_checksum: 0,
+        plain_units: 0,
         blocks_checksum: 3,
         keys: 4,
         entries: 5,
@@ -200,7 +252,20 @@ fn footers_come_back() {
     };
     let with_values = Footer { has_values: true, ..footer.clone() };
     let with_marks = Footer { has_values: true, mark_bytes: 5000, mark_checksum: 4, ..footer.clone() };
+    let compressed = Footer { plain_units: 12, ..with_values.clone() };
+    let compressed_with_marks = Footer { plain_units: 12, ..with_marks.clone() };
     let (bytes, at) = (footer.encode(&STORE), footer.parts().footer);
+    for (footer, version) in
+        [(&footer, 1), (&with_values, 2), (&with_marks, 3), (&compressed, 4), (&compressed_with_marks, 4)]
+    {
+        let encoded = footer.encode(&STORE);
+        assert_eq!(u32_at(&encoded, 8), version);
+        assert_eq!(Footer::decode(&encoded, &STORE, 7, footer.parts().footer).as_ref(), Ok(footer));
+    }
+    let mut newer = bytes.clone();
+    newer[8] = 5;
+    let found = Footer::decode(&newer, &STORE, 7, at);
+    assert_eq!(found, Err(Damage::Newer { found: 5, known: 4 }));
     assert_eq!(with_marks.parts().footer, at + 2 * 4096);
     assert_eq!(Footer::decode(&with_marks.encode(&STORE), &STORE, 7, at + 2 * 4096), Ok(with_marks));
     assert_eq!(at, (3 + 2 + 1) * 4096);

@@ -61,14 +61,17 @@ fn commit(index: &Index, immutable: &mut ImmutableMemtable) -> Result<Vec<u64>> 
     let accounting = Accounting { died: &died, ..Accounting::NONE };
     let snapshots = Snapshots::new(Arc::new(Retention::default()));
     let (accounting, ranges, life_of) = (&accounting, &*index.ranges, &|_| 0);
-    let context = RunContext { accounting, snapshots: &snapshots, ranges, life_of, filtering: None };
+    let compression_of = &|_| crate::Compression::None;
+    let context = RunContext { accounting, snapshots: &snapshots, ranges, life_of, compression_of, filtering: None };
     index.commit(immutable, &context)?;
     Ok(dead.into_inner())
 }
 
 fn carry_out_ranges(index: &Index) {
     let (ranges, snapshots) = (&*index.ranges, &*index.snapshots);
-    let context = RunContext { accounting: &Accounting::NONE, snapshots, ranges, life_of: &|_| 0, filtering: None };
+    let compression_of = &|_| crate::Compression::None;
+    let accounting = &Accounting::NONE;
+    let context = RunContext { accounting, snapshots, ranges, life_of: &|_| 0, compression_of, filtering: None };
     while index.carry_out_ranges(Urgency::WherePaid, &context).expect("the index can be changed") {}
 }
 

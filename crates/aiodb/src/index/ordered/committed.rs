@@ -241,6 +241,14 @@ impl<D: Device> Committed<D> {
         }
     }
 
+    /// Bytes that the files would have if no block of runs were compressed.
+    pub(crate) fn plain_bytes(&self) -> u64 {
+        match self {
+            Committed::Lmdb(lmdb) => lmdb.disk_bytes(),
+            Committed::Runs(runs) => runs.plain_bytes(),
+        }
+    }
+
     /// Bytes of memory that it keeps of its files, of all tables together.
     pub(crate) fn memory_bytes(&self) -> u64 {
         match self {

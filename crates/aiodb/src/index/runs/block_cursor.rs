@@ -28,7 +28,8 @@ impl BlockCursor {
         if backward { BlockCursor::Backward(Decoded::default()) } else { BlockCursor::Forward(BlockWalk::default()) }
     }
 
-    /// Goes to the first key of a block that is not before `from` or, backward, to the last key; none before `from` counts.
+    /// Goes to the first key of a block, of which these are the plain bytes, that is not before `from` or, backward, to the last key; none before
+    /// `from` counts.
     pub(super) fn enter<D: Device>(
         &mut self,
         file: &RunFile<D>,

@@ -229,11 +229,10 @@ impl RunCursor {
         }
         let window = self.window.as_ref().expect("it was just read");
         let at = |unit: u32| (unit - window.start) as usize * UNIT_BYTES;
-        let bytes = &window.bytes[at(start)..at(end)];
-        self.keys.enter(file, number, bytes, from)?;
+        let plain = file.plain(number, &window.bytes[at(start)..at(end)])?;
+        self.keys.enter(file, number, &plain, from)?;
         if let Some(cache) = self.cache.as_ref().filter(|_| window.end - window.start <= CACHED_UNITS) {
-            // It has been checked.
-            cache.insert(place_of(file, number), 0, &[], bytes);
+            cache.insert(place_of(file, number), 0, &[], &plain);
         }
         Ok(())
     }

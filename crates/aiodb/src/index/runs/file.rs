@@ -1,5 +1,6 @@
 //! An open file of a run: what is kept in memory of it, and its blocks, which are read when they are asked for.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -15,6 +16,7 @@ use crate::format::run::filter::Filter;
 use crate::format::run::footer::Footer;
 use crate::format::run::manifest::RunFileName;
 use crate::format::run::marks::{Marks, NEVER};
+use crate::format::run::sealed::unseal;
 use crate::format::segment::Damage;
 use crate::index::chain::VersionChain;
 use crate::io::buffer::AlignedBuffer;
@@ -202,7 +204,7 @@ impl<D: Device> RunFile<D> {
         self.filter.may_contain(hash)
     }
 
-    /// The entries of a key in the block of this number, if it is there.
+    /// The entries of a key in the block of this number, whose plain bytes are given, if it is there.
     pub(super) fn find(&self, key: &[u8], number: usize, bytes: &[u8]) -> Result<Option<VersionChain>> {
         let found = self.block(number, bytes)?.find(key).map_err(|damage| self.damaged(number, damage))?;
         Ok(found.map(chain_of))
@@ -250,11 +252,16 @@ impl<D: Device> RunFile<D> {
         }
     }
 
-    /// The block of this number in its units.
-    pub(super) fn block<'a>(&self, number: usize, bytes: &'a [u8]) -> Result<Block<'a>> {
+    /// The plain bytes of the block of this number, from its units: checked, and decompressed.
+    pub(super) fn plain<'a>(&self, number: usize, units: &'a [u8]) -> Result<Cow<'a, [u8]>> {
         let (start, _) = self.fences.units_of(number);
         let offset = u64::from(start) * UNIT_BYTES as u64;
-        Block::decode(bytes, self.seed, offset).map_err(|damage| self.damaged(number, damage))
+        unseal(units, self.seed, offset).map_err(|damage| self.damaged(number, damage))
+    }
+
+    /// The block of this number in its plain bytes.
+    pub(super) fn block<'a>(&self, number: usize, plain: &'a [u8]) -> Result<Block<'a>> {
+        Block::decode(plain).map_err(|damage| self.damaged(number, damage))
     }
 
     /// Whether a block could not be read since the file was opened, or was damaged: merges leave the file as it is. They would fail at
@@ -273,6 +280,13 @@ impl<D: Device> RunFile<D> {
     /// Bytes on disk.
     pub(super) fn bytes(&self) -> u64 {
         u64::from(self.name.units) * UNIT_BYTES as u64
+    }
+
+    /// Bytes that it would have on disk if no block were compressed.
+    pub(super) fn plain_bytes(&self) -> u64 {
+        let Footer { plain_units, data_units, .. } = self.footer;
+        let saved = u64::from(plain_units.saturating_sub(data_units));
+        self.bytes() + saved * UNIT_BYTES as u64
     }
 
     /// Bytes in memory.

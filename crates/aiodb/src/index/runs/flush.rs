@@ -139,7 +139,7 @@ impl<'a, D: Device> Flush<'a, D> {
         let output = self.output.as_mut().expect("it was just made");
         let lives = chain.entries().iter().map(|entry| self.changes.added(key, entry));
         let mark = self.marker.as_mut().map_or(EntryMark::NEVER, |marker| marker.mark(key, chain));
-        output.add(key, chain, lives.max().unwrap_or(0), mark)?;
+        output.add(key, chain, lives.max().unwrap_or(0), mark, self.changes.context.compression_of)?;
         self.changes.key(key, chain, 1);
         self.changes.operands(key, chain);
         Ok(())

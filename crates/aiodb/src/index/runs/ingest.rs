@@ -19,7 +19,7 @@ use crate::format::run::manifest::{ChunkCount, ManifestRun, RunFileName};
 use crate::index::chain::{Entry, VersionChain};
 use crate::index::codec::{Key, LONG_KEY_PREFIX_BYTES};
 use crate::io::{Device, UNIT_BYTES};
-use crate::{Error, Result};
+use crate::{Compression, Error, Result};
 
 /// Index keys of long keys are in order only as far as their first bytes tell: so many with the same first bytes are sorted in memory.
 /// Where there are more of them, another run is begun.
@@ -44,6 +44,7 @@ pub(crate) struct RunIngest<D: Device> {
     base: u64,
     hash_seed: u64,
     filter: TableFilter,
+    compression: Compression,
     removals: Arc<Removals>,
     output: Option<RunWriter<D>>,
     /// See [`Runs::file_bytes`].
@@ -100,7 +101,7 @@ impl<D: Device> RunIngest<D> {
         let output = self.output.as_mut().expect("it was just made");
         // A filter that panics is asked again by a merge, which says so.
         let mark = mark_of(&mut self.filter, &key, &chain, &|_| ());
-        output.add(&key, &chain, life, mark)?;
+        output.add(&key, &chain, life, mark, &|_| self.compression)?;
         self.last_key = key;
         Ok(())
     }
@@ -158,12 +159,20 @@ fn shape_of(run: &ManifestRun) -> Shape {
 }
 
 impl<D: Device> Runs<D> {
-    /// Begins to make runs of the entries of a new table with this filter, none of which has a lower sequence than `base`.
-    pub(crate) fn begin_ingest(&self, table: u32, base: u64, filter: TableFilter) -> RunIngest<D> {
+    /// Begins to make runs of the entries of a new table with this filter and this compression of its blocks. No entry has a lower sequence
+    /// than `base`.
+    pub(crate) fn begin_ingest(
+        &self,
+        table: u32,
+        base: u64,
+        filter: TableFilter,
+        compression: Compression,
+    ) -> RunIngest<D> {
         RunIngest {
             base,
             hash_seed: self.hash_seed(),
             filter,
+            compression,
             removals: Arc::clone(&self.removals),
             output: None,
             file_bytes: self.file_bytes(),

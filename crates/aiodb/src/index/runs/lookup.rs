@@ -76,14 +76,14 @@ impl<D: Device> RunLookup<D> {
         place_of(file, *number)
     }
 
-    /// Takes in the bytes of the awaited block, and leaves them in the cache.
+    /// Takes in the units of the awaited block, and leaves its plain bytes in the cache.
     pub(crate) fn take_in(&mut self, key: &[u8], bytes: &[u8], chain: &mut VersionChain) -> Result<()> {
         let AwaitedBlock { file, number } = self.awaited.take().expect("a block is awaited");
-        if let Some(found) = file.find(key, number, bytes)? {
+        let plain = file.plain(number, bytes)?;
+        if let Some(found) = file.find(key, number, &plain)? {
             chain.add_found(found, self.newest);
         }
-        // It has been checked.
-        self.cache.insert(place_of(&file, number), 0, &[], bytes);
+        self.cache.insert(place_of(&file, number), 0, &[], &plain);
         Ok(())
     }
 

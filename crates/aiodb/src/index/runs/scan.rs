@@ -133,7 +133,8 @@ impl<D: Device> Runs<D> {
                 for block in blocks {
                     let (from, to) = fences.units_of(block);
                     let units = (from - start) as usize * UNIT_BYTES..(to - start) as usize * UNIT_BYTES;
-                    if let Err(damage) = piece.file.block(block, &bytes[units]) {
+                    let plain = piece.file.plain(block, &bytes[units]);
+                    if let Err(damage) = plain.and_then(|plain| piece.file.block(block, &plain).map(drop)) {
                         tell(damage);
                     }
                 }

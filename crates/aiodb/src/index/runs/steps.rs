@@ -210,7 +210,7 @@ impl<D: Device> Runs<D> {
             self.put_decided(output, making, merge)?;
         }
         match &mut merge.asking {
-            None => self.add(output, making, &key, &taken, EntryMark::NEVER),
+            None => self.add(output, making, &key, (&taken, EntryMark::NEVER), merge.changes.context),
             Some(asking) => {
                 asking.offer(key, taken);
                 Ok(())
@@ -224,7 +224,7 @@ impl<D: Device> Runs<D> {
             if is_dropped && planted::is_on(Bug::FilteredInPlace) {
                 merge.leave_out_dropped(&key, &taken.chain);
             } else {
-                self.add(output, making, &key, &taken, mark)?;
+                self.add(output, making, &key, (&taken, mark), merge.changes.context)?;
             }
         }
         Ok(())
@@ -235,14 +235,14 @@ impl<D: Device> Runs<D> {
         output: &mut Option<RunWriter<D>>,
         making: Making,
         key: &[u8],
-        taken: &Taken,
-        mark: EntryMark,
+        (taken, mark): (&Taken, EntryMark),
+        context: &RunContext<'_>,
     ) -> Result<()> {
         let output = match output {
             Some(output) => output,
             none => none.insert(self.new_writer(making)?),
         };
-        output.add(key, &taken.chain, taken.latest_life, mark)
+        output.add(key, &taken.chain, taken.latest_life, mark, context.compression_of)
     }
 
     /// Writes one file of a run again: without what range tombstones have deleted, and without a table that is gone, of which the

@@ -1,3 +1,4 @@
+mod compression;
 mod concurrency;
 mod crashes;
 mod damage;
@@ -16,6 +17,7 @@ use fastrand::Rng;
 
 use super::file::path_of;
 use super::{RunContext, Runs};
+use crate::Compression;
 use crate::format::record::Kind;
 use crate::index::accounting::Accounting;
 use crate::index::range_tombstones::Ranges;
@@ -25,7 +27,8 @@ use world::World;
 
 /// What runs ask of a store in which nothing dies and no segment is used again.
 fn quiet_context<'a>(snapshots: &'a Snapshots, ranges: &'a Ranges) -> RunContext<'a> {
-    RunContext { accounting: &Accounting::NONE, snapshots, ranges, life_of: &|_| 1, filtering: None }
+    let compression_of = &|_| Compression::None;
+    RunContext { accounting: &Accounting::NONE, snapshots, ranges, life_of: &|_| 1, compression_of, filtering: None }
 }
 
 /// The files that the runs name, with their lengths in bytes.

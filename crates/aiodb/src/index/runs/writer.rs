@@ -7,19 +7,22 @@ use smallvec::SmallVec;
 
 use super::file::{FileParts, Removals, RunFile, hash_of, path_of};
 use super::filtering::{EntryMark, worth_asking_ms};
+use super::packing::{Packed, Packer};
 use crate::checksum::{crc32c, crc32c_append};
 use crate::format::entry::Entry;
 use crate::format::run::RunSeed;
-use crate::format::run::block::{BLOCK_CHECKSUM_BYTES, BlockBuilder};
+use crate::format::run::block::BlockBuilder;
 use crate::format::run::fences::Fences;
 use crate::format::run::filter::Filter;
 use crate::format::run::footer::Footer;
 use crate::format::run::marks::{Marks, NEVER};
+use crate::format::run::sealed::BLOCK_CHECKSUM_BYTES;
 use crate::index::chain::VersionChain;
+use crate::index::codec::table_of;
 use crate::io::buffer::AlignedBuffer;
 use crate::io::{Access, Device, File, UNIT_BYTES, WriteSync};
 use crate::planted::{self, Bug};
-use crate::{Error, Result};
+use crate::{Compression, Error, Result};
 
 /// Bytes of one write.
 const WRITE_BYTES: usize = 256 << 10;
@@ -54,7 +57,16 @@ pub(super) struct RunWriter<D: Device> {
     written: u64,
     /// Bytes of the file that are flushed.
     flushed: u64,
+    /// The table of the last key, and how its blocks are compressed. A block has keys of tables that agree in that.
+    table: Option<u32>,
+    compression: Compression,
+    /// The block where they are not compressed.
     block: BlockBuilder,
+    /// Has what comes into the next blocks where they are.
+    packer: Option<Packer>,
+    /// Bytes of all blocks as they would be without compression, and whether one is compressed.
+    plain_bytes: u64,
+    has_compressed: bool,
     /// The first key of the block, and the last one of the block before.
     first_key: Vec<u8>,
     last_key: Vec<u8>,
@@ -103,7 +115,12 @@ impl<D: Device> RunWriter<D> {
             filled: 0,
             written: 0,
             flushed: 0,
+            table: None,
+            compression: Compression::None,
             block: BlockBuilder::new(making.base),
+            packer: None,
+            plain_bytes: 0,
+            has_compressed: false,
             first_key: Vec::new(),
             last_key: Vec::new(),
             smallest_key: Vec::new(),
@@ -124,8 +141,16 @@ impl<D: Device> RunWriter<D> {
     }
 
     /// Adds a key that comes after all others, and what is noted of it for filters; no segment to which its entries lead has a later life
-    /// than this.
-    pub(super) fn add(&mut self, key: &[u8], chain: &VersionChain, latest_life: u64, mark: EntryMark) -> Result<()> {
+    /// than this. `compression_of` says how blocks of a table are compressed.
+    pub(super) fn add(
+        &mut self,
+        key: &[u8],
+        chain: &VersionChain,
+        latest_life: u64,
+        mark: EntryMark,
+        compression_of: &dyn Fn(u32) -> Compression,
+    ) -> Result<()> {
+        self.come_to(table_of(key), compression_of)?;
         let without_values: SmallVec<[Entry; 1]>;
         let entries = if chain.inline_bytes() > MAX_KEY_VALUE_BYTES {
             without_values = chain.entries().iter().map(Entry::without_value).collect();
@@ -133,20 +158,25 @@ impl<D: Device> RunWriter<D> {
         } else {
             chain.entries()
         };
-        if !self.block.add(key, entries, chain.is_partial()) {
-            self.finish_block()?;
-            let fits = self.block.add(key, entries, chain.is_partial());
-            assert!(fits, "a key fits into a block of its own");
-        }
-        if self.first_key.is_empty() {
-            self.first_key.extend_from_slice(key);
+        if let Some(packer) = &mut self.packer {
+            packer.add(key, entries, chain.is_partial(), mark.mark);
+            self.pack(Packer::is_full)?;
+        } else {
+            if !self.block.add(key, entries, chain.is_partial()) {
+                self.finish_block()?;
+                let fits = self.block.add(key, entries, chain.is_partial());
+                assert!(fits, "a key fits into a block of its own");
+            }
+            if self.first_key.is_empty() {
+                self.first_key.extend_from_slice(key);
+            }
+            self.block_mark = self.block_mark.min(mark.mark);
         }
         if self.hashes.is_empty() {
             self.smallest_key.extend_from_slice(key);
         }
         self.hashes.push(hash_of(self.making.hash_seed, key));
         if mark.mark != NEVER {
-            self.block_mark = self.block_mark.min(mark.mark);
             self.mark = self.mark.least(mark);
             self.due_ms.extend(Some(mark.next_due_ms).filter(|due_ms| *due_ms != NEVER));
         }
@@ -162,23 +192,74 @@ impl<D: Device> RunWriter<D> {
 
     /// Bytes of the blocks so far.
     pub(super) fn bytes(&self) -> u64 {
-        self.written + (self.filled + self.block.bytes()) as u64
+        let waiting = self.packer.as_ref().map_or(0, Packer::waiting_bytes);
+        self.offset() + (self.block.bytes() + waiting) as u64
+    }
+
+    /// Where the next block begins in the file.
+    fn offset(&self) -> u64 {
+        self.written + self.filled as u64
+    }
+
+    /// Cuts the block where a table begins whose blocks are compressed in another way.
+    fn come_to(&mut self, table: u32, compression_of: &dyn Fn(u32) -> Compression) -> Result<()> {
+        if self.table == Some(table) {
+            return Ok(());
+        }
+        let compression = compression_of(table);
+        if self.compression != compression {
+            if !planted::is_on(Bug::BlockUncutAtTable) {
+                self.finish_blocks()?;
+            }
+            self.packer = compression.compressor().map(|compressor| Packer::new(compressor, self.making.base));
+        }
+        (self.table, self.compression) = (Some(table), compression);
+        Ok(())
+    }
+
+    /// Writes all keys that are not in a block yet.
+    fn finish_blocks(&mut self) -> Result<()> {
+        self.pack(|packer| !packer.is_empty())?;
+        if self.block.keys() > 0 { self.finish_block() } else { Ok(()) }
     }
 
     fn finish_block(&mut self) -> Result<()> {
-        self.encoded.clear();
+        let (first_key, last_key) = (std::mem::take(&mut self.first_key), self.block.last_key().to_vec());
         let mut encoded = std::mem::take(&mut self.encoded);
-        let offset = self.written + self.filled as u64;
-        let last_key = self.block.last_key().to_vec();
-        let units = self.block.finish(self.seed, offset, &mut encoded);
-        self.fences.add(&self.last_key, &self.first_key, units);
-        self.marks.push(std::mem::replace(&mut self.block_mark, NEVER));
+        let units = self.block.finish(self.seed, self.offset(), &mut encoded);
+        let mark = std::mem::replace(&mut self.block_mark, NEVER);
+        self.put_block(Packed { units, first_key, last_key, mark, plain_bytes: None }, encoded)
+    }
+
+    /// Packs keys that wait, as long as `is_due` says so.
+    fn pack(&mut self, is_due: impl Fn(&Packer) -> bool) -> Result<()> {
+        let (seed, mut offset) = (self.seed, self.offset());
+        while let Some(packer) = self.packer.as_mut().filter(|packer| is_due(packer)) {
+            let mut encoded = std::mem::take(&mut self.encoded);
+            let packed = packer.pack(seed, offset, &mut encoded);
+            self.put_block(packed, encoded)?;
+            offset = self.offset();
+        }
+        Ok(())
+    }
+
+    /// Writes a block, which has these bytes.
+    fn put_block(&mut self, block: Packed, mut encoded: Vec<u8>) -> Result<()> {
+        let Packed { units, first_key, last_key, mark, plain_bytes } = block;
+        self.fences.add(&self.last_key, &first_key, units);
+        self.marks.push(mark);
         self.blocks_checksum = crc32c_append(self.blocks_checksum, &encoded[..BLOCK_CHECKSUM_BYTES]);
         self.last_key = last_key;
-        self.first_key.clear();
+        self.has_compressed |= plain_bytes.is_some();
+        self.plain_bytes += plain_bytes.unwrap_or(encoded.len()) as u64;
         self.put(&encoded)?;
+        encoded.clear();
         self.encoded = encoded;
         Ok(())
+    }
+
+    fn plain_units(&self) -> u32 {
+        u32::try_from(self.plain_bytes.div_ceil(UNIT_BYTES as u64)).expect("a file of a run is bounded")
     }
 
     fn put(&mut self, mut bytes: &[u8]) -> Result<()> {
@@ -221,8 +302,8 @@ impl<D: Device> RunWriter<D> {
 
     /// Finishes the file, which has a key at least, and makes its bytes durable; its name is durable once its directory is flushed.
     pub(super) fn finish(mut self) -> Result<Arc<RunFile<D>>> {
-        let largest_key = self.block.last_key().into();
-        self.finish_block()?;
+        self.finish_blocks()?;
+        let largest_key = std::mem::take(&mut self.last_key).into();
         if planted::is_on(Bug::RunFilterForgetsKey) {
             let last = self.hashes.len() - 1;
             self.hashes[last] = self.hashes[0];
@@ -242,6 +323,7 @@ impl<D: Device> RunWriter<D> {
             fence_checksum: 0,
             mark_bytes: u32::try_from(mark_bytes.len()).expect("a file of a run is bounded"),
             mark_checksum: 0,
+            plain_units: if self.has_compressed { self.plain_units() } else { 0 },
             blocks_checksum: self.blocks_checksum,
             keys: self.hashes.len() as u64,
             entries: self.entries,

@@ -431,7 +431,14 @@ impl Tables {
     fn likely_settings(&self, id: u32) -> Settings {
         let merge = self.merging.contains(&id).then(|| UNKNOWN_OPERATOR.to_string());
         let kind = if self.in_runs.contains(&id) { IndexKind::Lsm } else { IndexKind::Lmdb };
-        Settings { kind, compression: Compression::None, merge, inline_bytes: 0, compaction_filter: None }
+        Settings {
+            kind,
+            compression: Compression::None,
+            merge,
+            inline_bytes: 0,
+            block_compression: Compression::None,
+            compaction_filter: None,
+        }
     }
 
     /// A table that had the name before is gone, whether a record says so or not.

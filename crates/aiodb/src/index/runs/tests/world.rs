@@ -11,7 +11,6 @@ use std::sync::Arc;
 use fastrand::Rng;
 
 use super::segments::{SEGMENT_RECORDS, Segments};
-use crate::Result;
 use crate::cache::Cache;
 use crate::config::MergePolicy;
 use crate::format::location::Location;
@@ -26,6 +25,7 @@ use crate::index::runs::{FILE_BYTES, RunContext, Runs};
 use crate::index::snapshots::{Snapshots, View};
 use crate::io::sim::SimDevice;
 use crate::retention::Retention;
+use crate::{Compression, Result};
 
 pub(super) const STORE: [u8; 16] = [7; 16];
 pub(super) const DIRECTORY: &str = "/store/index/runs";
@@ -51,6 +51,7 @@ pub(super) struct World {
     pub(super) device: SimDevice,
     cache_bytes: u64,
     policy: MergePolicy,
+    choice: usize,
     runs: Option<Runs<SimDevice>>,
     memtable: Memtable,
     /// A memtable whose flush has failed.
@@ -77,6 +78,7 @@ impl World {
         let mut world = World {
             device,
             policy,
+            choice: seed as usize,
             cache_bytes: seed % 2 * CACHE_BYTES,
             runs: None,
             memtable: Memtable::default(),
@@ -127,8 +129,15 @@ impl World {
             snapshots: &self.snapshots,
             ranges: &self.ranges,
             life_of: &life_of,
+            compression_of: &|table| self.compression_of(table),
             filtering: None,
         })
+    }
+
+    /// A table in two has compressed blocks.
+    fn compression_of(&self, table: u32) -> Compression {
+        [Compression::None, Compression::Lz4, Compression::None, Compression::Zstd(1)]
+            [(table as usize + self.choice) % 4]
     }
 
     fn random_key(&self, random: &mut Rng) -> Vec<u8> {
@@ -407,8 +416,9 @@ impl World {
 fn with_value(entry: Entry) -> Entry {
     let has_value =
         !entry.is_delete() && entry.separate.is_none() && !entry.form.chunked && !entry.sequence.is_multiple_of(3);
-    let value = || [&[entry.kind as u8][..], &vec![entry.sequence as u8; entry.sequence as usize % 64]].concat();
-    let inline = has_value.then(|| value().into());
+    // Some are long enough for several blocks.
+    let length = entry.sequence as usize % 64 * if entry.sequence.is_multiple_of(2) { 16 } else { 1 };
+    let inline = has_value.then(|| [&[entry.kind as u8][..], &vec![entry.sequence as u8; length]].concat().into());
     Entry { inline, ..entry }
 }
 

@@ -2,10 +2,10 @@
 
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::options::{IndexChoice, InlineArgs, StoreArgs};
+use crate::options::{IndexChoice, LsmArgs, StoreArgs};
 use crate::output::Output;
 use crate::progress::{Progress, rate};
-use aiodb::{Durability, IndexKind, TableOptions};
+use aiodb::{Compression, Durability, IndexKind, TableOptions};
 use clap::Args;
 use indicatif::HumanCount;
 use serde_json::json;
@@ -24,7 +24,7 @@ pub struct CopyTableArgs {
     #[arg(long, value_enum, default_value = "lsm")]
     index: IndexChoice,
     #[command(flatten)]
-    inline: InlineArgs,
+    lsm: LsmArgs,
 }
 
 const ABOUT: &str = "\
@@ -42,6 +42,7 @@ const EXAMPLES: &str = "\
 Examples:
   aiodb copy-table /data/store words words2 --index lsm
   aiodb copy-table /data/store words words2 --index lsm --inline-bytes 64
+  aiodb copy-table /data/store words words2 --block-compression zstd
   aiodb drop /data/store words --yes && aiodb copy-table /data/store words2 words";
 
 /// Runs the command.
@@ -73,9 +74,11 @@ impl CopyTableArgs {
     fn options(&self, from: &TableOptions) -> TableOptions {
         let kind = IndexKind::from(self.index);
         let kept = if kind == from.kind { from.inline_bytes } else { 0 };
-        let inline_bytes = self.inline.inline_bytes.unwrap_or(kept);
+        let inline_bytes = self.lsm.inline_bytes.unwrap_or(kept);
+        let kept = if kind == from.kind { from.block_compression } else { Compression::None };
+        let block_compression = self.lsm.block_compression.unwrap_or(kept);
         // Only sorted runs ask filters.
         let compaction_filter = from.compaction_filter.clone().filter(|_| kind == IndexKind::Lsm);
-        TableOptions { kind, inline_bytes, compaction_filter, ..from.clone() }
+        TableOptions { kind, inline_bytes, block_compression, compaction_filter, ..from.clone() }
     }
 }

@@ -181,7 +181,7 @@ impl LoadArgs {
     fn target(&self, db: &Db) -> Result<Target, CliError> {
         let name = &self.table.table;
         if self.sorted {
-            let ingest = db.ingest(name, self.index.inline.options(IndexKind::Lsm))?;
+            let ingest = db.ingest(name, self.index.lsm.options(IndexKind::Lsm))?;
             return Ok(Target::Sorted(Box::new(ingest)));
         }
         Ok(Target::Table(self.index.table_or_create(db, name)?))

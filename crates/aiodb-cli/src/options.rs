@@ -2,13 +2,16 @@
 
 use crate::error::CliError;
 use aiodb::merge::{Add, Append, Frames};
-use aiodb::{Backend, Db, Durability, IndexKind, MergeOperators, Options, Table, TableOptions};
+use aiodb::{Backend, Compression, Db, Durability, IndexKind, MergeOperators, Options, Table, TableOptions};
 use clap::{Args, ValueEnum, value_parser};
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// The longest interval that the engine allows.
 const MAX_INTERVAL_MS: u64 = 3_600_000;
+
+/// Of Zstandard, where none is said: its own default.
+const DEFAULT_ZSTD_LEVEL: u8 = 3;
 
 /// The table used when none is named.
 pub const DEFAULT_TABLE: &str = "default";
@@ -103,32 +106,41 @@ pub struct IndexArgs {
     #[arg(long, value_enum)]
     pub index: Option<IndexChoice>,
     #[command(flatten)]
-    pub inline: InlineArgs,
+    pub lsm: LsmArgs,
 }
 
-/// What the index of a table has of its values.
+/// What is chosen of the index of an `lsm` table.
 #[derive(Args, Clone, Copy, Debug)]
-pub struct InlineArgs {
+pub struct LsmArgs {
     /// Values of up to so many bytes lie in the index of an `lsm` table too, if this command makes it, so that a get of one reads
     /// the disk once at most; 0 for none [default: 0]
     #[arg(long, value_name = "BYTES")]
     pub inline_bytes: Option<usize>,
+    /// How the index of an `lsm` table is compressed on disk, with the values that lie in it, if this command makes it: none, lz4, zstd or
+    /// zstd:LEVEL with a level from 1 to 19 [default: none]
+    #[arg(long, value_name = "HOW", value_parser = parse_compression)]
+    pub block_compression: Option<Compression>,
 }
 
-impl InlineArgs {
+impl LsmArgs {
     /// The options of a table of this kind.
     pub fn options(self, kind: IndexKind) -> TableOptions {
         let options = TableOptions::from(kind);
-        TableOptions { inline_bytes: self.inline_bytes.unwrap_or(options.inline_bytes), ..options }
+        TableOptions {
+            inline_bytes: self.inline_bytes.unwrap_or(options.inline_bytes),
+            block_compression: self.block_compression.unwrap_or(options.block_compression),
+            ..options
+        }
     }
 
     /// What a reader of measurements must know.
-    pub fn in_words(self) -> Option<String> {
-        let in_words = |bytes| format!("values of up to {bytes} bytes lie in the index of `lsm` tables");
-        self.inline_bytes.map(in_words)
+    pub fn in_words(self) -> Vec<String> {
+        let inline = |bytes| format!("values of up to {bytes} bytes lie in the index of `lsm` tables");
+        let compressed = |compression| format!("blocks of the index of `lsm` tables are compressed: {compression}");
+        self.inline_bytes.map(inline).into_iter().chain(self.block_compression.map(compressed)).collect()
     }
 
-    /// [`InlineArgs::options`] where tables of other kinds than `lsm` are made beside: they have no such values.
+    /// [`LsmArgs::options`] where tables of other kinds than `lsm` are made beside: they have no such values.
     pub fn options_if_lsm(self, kind: IndexKind) -> TableOptions {
         if kind == IndexKind::Lsm { self.options(kind) } else { kind.into() }
     }
@@ -142,7 +154,7 @@ impl IndexArgs {
             (Some(choice), Ok(_)) => Ok(db.table_or_create(name, choice.into())?),
             (choice, Err(aiodb::Error::NoSuchTable { .. })) => {
                 let kind = choice.map_or(IndexKind::default(), IndexKind::from);
-                Ok(db.create_table_with(name, self.inline.options(kind))?)
+                Ok(db.create_table_with(name, self.lsm.options(kind))?)
             }
             (_, Err(error)) => Err(error.into()),
         }
@@ -206,6 +218,18 @@ pub fn parse_durability(text: &str) -> Result<Durability, String> {
         Some(ms) => Ok(Durability::Interval(Duration::from_millis(ms))),
         None => Err(format!("use sync, none or interval:MS with 1 to {MAX_INTERVAL_MS} milliseconds")),
     }
+}
+
+/// Reads `none`, `lz4`, `zstd` or `zstd:LEVEL`, as a compression is shown.
+fn parse_compression(text: &str) -> Result<Compression, String> {
+    let level = match text {
+        "none" => return Ok(Compression::None),
+        "lz4" => return Ok(Compression::Lz4),
+        "zstd" => Some(DEFAULT_ZSTD_LEVEL),
+        text => text.strip_prefix("zstd:").and_then(|level| level.parse().ok()),
+    };
+    let level = level.filter(|level| (1..=19).contains(level));
+    level.map(Compression::Zstd).ok_or_else(|| "use none, lz4, zstd or zstd:LEVEL with a level from 1 to 19".into())
 }
 
 /// The opposite of [`parse_durability`].

@@ -2,7 +2,7 @@
 
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::options::{IndexChoice, InlineArgs, ReadArgs, StoreArgs};
+use crate::options::{IndexChoice, LsmArgs, ReadArgs, StoreArgs};
 use crate::output::Output;
 use aiodb::{Db, Durability, TableStats};
 use clap::Args;
@@ -36,7 +36,7 @@ pub struct CreateTableArgs {
     #[arg(long, value_enum, default_value = "lsm")]
     index: IndexChoice,
     #[command(flatten)]
-    inline: InlineArgs,
+    lsm: LsmArgs,
 }
 
 /// Delete everything in a table
@@ -85,6 +85,7 @@ pub fn list(args: TablesArgs, output: &Output) -> Result<Exit, CliError> {
                 "name": table.name,
                 "index": kind,
                 "inline_bytes": table.inline_bytes,
+                "block_compression": table.block_compression.to_string(),
                 "keys": table.keys,
                 "keys_exact": table.keys_exact,
             })
@@ -102,7 +103,7 @@ pub fn list(args: TablesArgs, output: &Output) -> Result<Exit, CliError> {
 /// `aiodb create-table`.
 pub fn create(args: CreateTableArgs, output: &Output) -> Result<Exit, CliError> {
     let db = args.store.open_to_write(true, Durability::Sync)?;
-    let table = db.create_table_with(&args.name, args.inline.options(args.index.into()))?;
+    let table = db.create_table_with(&args.name, args.lsm.options(args.index.into()))?;
     let kind = table.kind().name();
     db.close()?;
     output

@@ -32,7 +32,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 static STORES: LazyLock<Handles<Store>> = LazyLock::new(|| Handles::new("store"));
 
 /// What the Java classes must find here, or they belong to another version.
-const INTERFACE_VERSION: jint = 7;
+const INTERFACE_VERSION: jint = 8;
 
 /// A key that is absent, where lengths are answered.
 const ABSENT: jint = -1;
@@ -73,9 +73,8 @@ pub extern "system" fn Java_io_aiodb_store_aiodb_Native_interfaceVersion(_: JNIE
 }
 
 /// `static native long open(String[] paths, int durability, long intervalMillis, long cacheBytes, boolean cacheWrites,
-/// long blockCacheBytes, long segmentBytes, long maxOpenFiles, String compression, String index,
-/// int inlineBytes)`; the engine decides on a cache of
-/// blocks that is negative.
+/// long blockCacheBytes, long segmentBytes, long maxOpenFiles, String compression, String index, int inlineBytes,
+/// String blockCompression)`; the engine decides on a cache of blocks that is negative.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_io_aiodb_store_aiodb_Native_open(
     mut env: JNIEnv<'_>,
@@ -91,13 +90,16 @@ pub extern "system" fn Java_io_aiodb_store_aiodb_Native_open(
     compression: JString<'_>,
     index: JString<'_>,
     inline_bytes: jint,
+    block_compression: JString<'_>,
 ) -> jlong {
     guard(&mut env, |env| {
         let paths = texts(env, &paths)?;
         let compression = store::compression(&text(env, &compression)?)?;
         let inline_bytes = usize::try_from(inline_bytes);
         let inline_bytes = inline_bytes.map_err(|_| Failure::Argument("a number of bytes is negative"))?;
-        let made = TableOptions { compression, inline_bytes, ..store::kind(&text(env, &index)?)?.into() };
+        let block_compression = store::compression(&text(env, &block_compression)?)?;
+        let kind = store::kind(&text(env, &index)?)?;
+        let made = TableOptions { compression, inline_bytes, block_compression, ..kind.into() };
         let bytes = |value: jlong| u64::try_from(value).map_err(|_| Failure::Argument("a number of bytes is negative"));
         let options = Options {
             durability: store::durability(class, interval_ms)?,

@@ -23,7 +23,7 @@ use super::stats::Summary;
 use super::table::whole;
 use super::terminal::progress;
 use crate::CliError;
-use crate::options::InlineArgs;
+use crate::options::LsmArgs;
 
 /// Bytes of a block of a run.
 const UNIT_BYTES: usize = 4096;
@@ -80,7 +80,7 @@ pub(super) struct QueueDepthArgs {
     #[arg(long, default_value_t = VALUE_BYTES, value_parser = parse_value_bytes)]
     value_bytes: usize,
     #[command(flatten)]
-    inline: InlineArgs,
+    lsm: LsmArgs,
     /// A small measurement of about a minute
     #[arg(long)]
     quick: bool,
@@ -101,7 +101,7 @@ struct Plan {
     round: Duration,
     max_rounds: usize,
     cache_bytes: u64,
-    inline: InlineArgs,
+    lsm: LsmArgs,
     max_point: Duration,
     /// Rounds of each way to measure the device before one is chosen.
     choosing_rounds: usize,
@@ -133,7 +133,7 @@ impl Plan {
             round: Duration::from_millis(args.round_ms.unwrap_or(if quick { 250 } else { 1000 })),
             max_rounds: args.max_rounds.max(1),
             cache_bytes: args.cache_bytes,
-            inline: args.inline,
+            lsm: args.lsm,
             max_point: Duration::from_secs(args.max_seconds.unwrap_or(if quick { 6 } else { 90 })),
             choosing_rounds: if quick { 1 } else { 3 },
         }
@@ -154,7 +154,7 @@ pub(super) fn run(args: &QueueDepthArgs) -> Result<Outcome, CliError> {
         format!("cache of values: {} bytes", plan.cache_bytes),
         format!("values have {} bytes", plan.data.value_bytes),
     ]);
-    notes.extend(plan.inline.in_words());
+    notes.extend(plan.lsm.in_words());
     let mut rows = Vec::new();
     for &kind in &plan.indexes {
         IndexRun::prepare(&plan, kind, &scratches, &mut notes)?.measure(&mut rows, &mut notes)?;
@@ -204,7 +204,7 @@ impl<'a> IndexRun<'a> {
     ) -> Result<IndexRun<'a>, CliError> {
         let paths: Vec<PathBuf> = scratches.iter().map(|scratch| scratch.path().join(kind.name())).collect();
         progress(&format!("loading {} pairs, index {}", whole(plan.data.pairs as f64), kind.name()));
-        let store = LoadedStore::build(&paths, plan.inline.options_if_lsm(kind), plan.data, Order::Numbers)?;
+        let store = LoadedStore::build(&paths, plan.lsm.options_if_lsm(kind), plan.data, Order::Numbers)?;
         let stats = store.db.stats();
         store.db.close()?;
         progress("reading the segments once");

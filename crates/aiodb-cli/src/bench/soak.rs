@@ -21,7 +21,7 @@ use super::rows::Rows;
 use super::rows::soak::SoakRow;
 use super::terminal::progress;
 use crate::CliError;
-use crate::options::InlineArgs;
+use crate::options::LsmArgs;
 
 /// A writer tells how much it has done after so many puts, or so long after it did so last.
 const PUTS_PER_REPORT: u64 = 64;
@@ -60,7 +60,7 @@ pub(super) struct SoakArgs {
     #[arg(long)]
     keep: bool,
     #[command(flatten)]
-    inline: InlineArgs,
+    lsm: LsmArgs,
     #[command(flatten)]
     pub(super) output: OutputArgs,
 }
@@ -79,7 +79,7 @@ pub(super) fn run(args: &SoakArgs) -> Result<Outcome, CliError> {
         None => "no control group limits the memory of the process: with more memory than the index, no rate falls"
             .to_owned(),
     });
-    notes.extend(args.inline.in_words());
+    notes.extend(args.lsm.in_words());
     let mut rows = Vec::new();
     for &kind in &args.index {
         let path = scratch.path().join(kind.name());
@@ -118,7 +118,7 @@ impl Soak<'_> {
     fn measure(&self, path: &Path, rows: &mut Vec<SoakRow>, notes: &mut Vec<String>) -> Result<(), CliError> {
         let durability = self.args.durability.durability(self.args.interval_ms);
         let db = Db::open(path, Options { durability, cache_bytes: 0, ..Options::default() })?;
-        let table = db.create_table_with("bench", self.args.inline.options_if_lsm(self.kind))?;
+        let table = db.create_table_with("bench", self.args.lsm.options_if_lsm(self.kind))?;
         notes.extend(db.stats().fallbacks);
         self.insert(&table, rows)?;
         db.close()?;

@@ -21,7 +21,15 @@ fn tables_are_made_listed_emptied_and_dropped() {
     assert_eq!(place.get("k", &["--table", "sessions"]), b"v");
     place.run("drop", &["sessions", "--yes"]).exits(0);
     let listed = place.run("tables", &["--json"]).exits(0).json();
-    assert_eq!(listed, json!([{"name": "users", "index": "lsm", "inline_bytes": 0, "keys": 0, "keys_exact": false}]));
+    let users = json!({
+        "name": "users",
+        "index": "lsm",
+        "inline_bytes": 0,
+        "block_compression": "none",
+        "keys": 0,
+        "keys_exact": false,
+    });
+    assert_eq!(listed, json!([users]));
 }
 
 #[test]
@@ -37,6 +45,35 @@ fn the_index_of_an_lsm_table_has_short_values_if_that_is_wanted() {
         let refused = place.run("create-table", &[&["t", "--json"][..], &refused].concat()).exits(3);
         assert_eq!(refused.error_kind(), "option");
     }
+}
+
+#[test]
+fn the_index_of_an_lsm_table_is_compressed_if_that_is_wanted() {
+    let place = Place::new();
+    place.run("create-table", &["users", "--block-compression", "zstd:5", "--inline-bytes", "64"]).exits(0);
+    let line = |number| format!("a key of a user {number:06}\tthe same value {number:06}\n");
+    let input = place.file("users.tsv", (0..20_000).map(line).collect::<String>());
+    place.load(&input, &["--table", "users"]).exits(0);
+    assert_eq!(place.get("a key of a user 012345", &["--table", "users"]), b"the same value 012345");
+    let stat = place.run("stat", &["--json"]).exits(0).json();
+    let bytes = |name: &str| stat["tables"][0][name].as_u64().unwrap();
+    assert_eq!((&stat["format_version"], &stat["tables"][0]["block_compression"]), (&json!(4), &json!("zstd:5")));
+    assert!(bytes("index_disk_bytes") * 2 < bytes("index_plain_bytes"), "{stat}");
+    place.run("copy-table", &["users", "kept"]).exits(0);
+    place.run("copy-table", &["users", "plain", "--block-compression", "none"]).exits(0);
+    place.run("copy-table", &["users", "lmdb", "--index", "lmdb"]).exits(0);
+    let listed = place.run("tables", &["--json"]).exits(0).json();
+    let of = |name: &str| {
+        let listed = listed.as_array().unwrap().iter();
+        listed.filter(|table| table["name"] == name).map(|table| table["block_compression"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (of("kept"), of("plain"), of("lmdb")),
+        (vec![json!("zstd:5")], vec![json!("none")], vec![json!("none")])
+    );
+    let refused = place.run("create-table", &["t", "--json", "--index", "hash", "--block-compression", "lz4"]).exits(3);
+    assert_eq!(refused.error_kind(), "option");
+    place.run("create-table", &["t", "--block-compression", "zip"]).exits(2);
 }
 
 #[test]

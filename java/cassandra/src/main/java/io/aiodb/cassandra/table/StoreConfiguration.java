@@ -36,6 +36,8 @@ import org.apache.cassandra.exceptions.ConfigurationException;
  *       row. Only for {@code aiodb}
  *   <li>{@code inline_bytes}: rows and changes of rows of up to so many bytes, at most 1024, lie in the index too, so that a read
  *       of one reads the disk once at most; default 0. Only for {@code aiodb}, and not with {@code index: lmdb}
+ *   <li>{@code block_compression}: of the index of tables that are made or truncated from now on, with the rows that lie in it:
+ *       {@code none} (default), {@code lz4} or {@code zstd}. Only for {@code aiodb}, and not with {@code index: lmdb}
  *   <li>{@code max_open_files}: how many files of the store are open at a time, 8 or more; default what the node's limit of open
  *       files leaves after a quarter of it, 32 to 1,024, for everything else. Only for {@code aiodb}
  *   <li>{@code host}, {@code port}, {@code user}, {@code password_file} (a file whose first line is the password),
@@ -59,8 +61,10 @@ public record StoreConfiguration(String store, Path directory, Durability durabi
     private static final String CACHE = "cache";
     private static final String INDEX = "index";
     private static final String INLINE_BYTES = "inline_bytes";
+    private static final String BLOCK_COMPRESSION = "block_compression";
     private static final String MAX_OPEN_FILES = "max_open_files";
 
+    private static final Set<String> BLOCK_COMPRESSIONS = Set.of("none", "lz4", "zstd");
     private static final int LEAST_OPEN_FILES = 8;
     private static final int MOST_INLINE_BYTES = 1024;
 
@@ -95,7 +99,7 @@ public record StoreConfiguration(String store, Path directory, Durability durabi
         takeOfAiodb(store, parameters, forStore);
         if (!parameters.isEmpty()) {
             Set<String> known = new TreeSet<>(List.of(
-                    STORE, DURABILITY, INTERVAL, DIRECTORY, CACHE, INDEX, INLINE_BYTES, MAX_OPEN_FILES));
+                    STORE, DURABILITY, INTERVAL, DIRECTORY, CACHE, INDEX, INLINE_BYTES, BLOCK_COMPRESSION, MAX_OPEN_FILES));
             known.addAll(ServerParameters.names(store));
             throw new ConfigurationException("memtable: there is no parameter " + parameters.keySet() + " with store: " + store
                     + ": known are " + known);
@@ -141,6 +145,15 @@ public record StoreConfiguration(String store, Path directory, Durability durabi
                         INLINE_BYTES, inlineBytes, "leave it out, or leave out index: lmdb, which has no rows");
             }
             forStore.put("inline_bytes", Integer.toString(inlineBytes(inlineBytes)));
+        }
+        String blockCompression = parameters.remove(BLOCK_COMPRESSION);
+        if (blockCompression != null) {
+            requireAiodb(store, BLOCK_COMPRESSION, blockCompression, "has no such choice");
+            if ("lmdb".equals(forStore.get("index"))) {
+                throw Quantities.refused(
+                        BLOCK_COMPRESSION, blockCompression, "leave it out, or leave out index: lmdb, which is not compressed");
+            }
+            forStore.put("block_compression", blockCompression(blockCompression));
         }
         String maxOpenFiles = parameters.remove(MAX_OPEN_FILES);
         if (maxOpenFiles != null) {
@@ -215,6 +228,14 @@ public record StoreConfiguration(String store, Path directory, Durability durabi
     private static int inlineBytes(String value) {
         return Quantities.number(value, 0, MOST_INLINE_BYTES)
                 .orElseThrow(() -> Quantities.refused(INLINE_BYTES, value, "give a number, " + MOST_INLINE_BYTES + " or less"));
+    }
+
+    private static String blockCompression(String value) {
+        String compression = value.strip().toLowerCase(Locale.ROOT);
+        if (BLOCK_COMPRESSIONS.contains(compression)) {
+            return compression;
+        }
+        throw Quantities.refused(BLOCK_COMPRESSION, value, "give none, lz4 or zstd");
     }
 
     private static int files(String value) {

@@ -38,6 +38,7 @@ class StoreConfigurationTest {
                 "cache", "64MiB",
                 "index", "LSM",
                 "inline_bytes", "64",
+                "block_compression", "Zstd",
                 "max_open_files", "4096"));
         StoreConfiguration parsed = StoreConfiguration.parse(parameters);
         assertTrue(parameters.isEmpty());
@@ -50,6 +51,7 @@ class StoreConfigurationTest {
                         "cache_writes", "yes",
                         "index", "lsm",
                         "inline_bytes", "64",
+                        "block_compression", "zstd",
                         "max_open_files", "4096"),
                 parsed.storeParameters());
     }
@@ -154,6 +156,9 @@ class StoreConfigurationTest {
         assertRefused(Map.of("index", "lmdb", "inline_bytes", "64"), "inline_bytes = 64", "index: lmdb");
         assertRefused(Map.of("store", "rocksdb", "inline_bytes", "64"), "inline_bytes = 64", "rocksdb");
         assertRefused(Map.of("index", "lsm", "inline_bytes", "1025"), "inline_bytes = 1025", "1024 or less");
+        assertRefused(Map.of("index", "lmdb", "block_compression", "lz4"), "block_compression = lz4", "index: lmdb");
+        assertRefused(Map.of("store", "rocksdb", "block_compression", "lz4"), "block_compression = lz4", "rocksdb");
+        assertRefused(Map.of("block_compression", "gzip"), "block_compression = gzip", "none, lz4 or zstd");
         assertRefused(Map.of("max_open_files", "7"), "max_open_files = 7", "8 or more");
         assertRefused(Map.of("max_open_files", "many"), "max_open_files = many", "8 or more");
         assertRefused(Map.of("store", "rocksdb", "max_open_files", "64"), "max_open_files", "rocksdb has no such bound");

@@ -30,12 +30,14 @@ import java.util.Locale;
  *       not fit in memory; {@code lmdb}, for tables whose keys do
  *   <li>{@code inline_bytes}: of tables made from now on: values of up to so many bytes, 0 (default) to 1024, lie in the index
  *       too, so that a get of one reads the disk once at most; not with {@code index=lmdb}
+ *   <li>{@code block_compression}: of the index of tables made from now on, with the values that lie in it: {@code none}
+ *       (default), {@code lz4}, {@code zstd}; not with {@code index=lmdb}
  *   <li>{@code also}: further directories, each on a disk of its own, separated by commas; default none. How many there are
  *       is fixed when the store is made. The first, {@code directory}, has the indexes too
  * </ul>
  */
 public final class AiodbProvider implements StoreProvider {
-    /** How values of new tables are compressed. */
+    /** How values of new tables, or their indexes, are compressed. */
     enum Compression {
         NONE,
         LZ4,
@@ -81,6 +83,11 @@ public final class AiodbProvider implements StoreProvider {
             throw new StoreException.Configuration(
                     "inline_bytes = " + inlineBytes + ": an index=lmdb has no values: leave one of both out");
         }
+        Compression blockCompression = parameters.choice("block_compression", Compression.NONE);
+        if (blockCompression != Compression.NONE && index != Index.LSM) {
+            throw new StoreException.Configuration("block_compression = " + blockCompression.name().toLowerCase(Locale.ROOT)
+                    + ": an index=lmdb is not compressed: leave one of both out");
+        }
         List<Path> directories = directories(directory, parameters.text("also", ""));
         parameters.refuseOthers();
         NativeLibrary.load();
@@ -96,7 +103,8 @@ public final class AiodbProvider implements StoreProvider {
                 maxOpenFiles,
                 compression.name().toLowerCase(Locale.ROOT),
                 index.name().toLowerCase(Locale.ROOT),
-                inlineBytes);
+                inlineBytes,
+                blockCompression.name().toLowerCase(Locale.ROOT));
         return new AiodbStore(store, intervalMillis);
     }
 

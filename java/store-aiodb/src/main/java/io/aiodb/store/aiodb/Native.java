@@ -32,7 +32,8 @@ final class Native {
             long maxOpenFiles,
             String compression,
             String index,
-            int inlineBytes);
+            int inlineBytes,
+            String blockCompression);
 
     static native void close(long store);
 

@@ -45,6 +45,20 @@ class AiodbContractTest extends StoreContracts {
         }
     }
 
+    /** The index of sorted runs is compressed, with the values in it. */
+    @Nested
+    class CompressedBlocks extends StoreModelContract {
+        CompressedBlocks() {
+            super(
+                    KIND,
+                    Map.of(
+                            "segment_bytes", "4194304",
+                            "index", "lsm",
+                            "inline_bytes", "1024",
+                            "block_compression", "lz4"));
+        }
+    }
+
     private static Map<String, String> compressed(String index) {
         return Map.of(
                 "segment_bytes", "4194304",

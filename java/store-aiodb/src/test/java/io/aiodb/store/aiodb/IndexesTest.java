@@ -86,6 +86,14 @@ class IndexesTest {
         }
     }
 
+    @Test
+    void onlySortedRunsAreCompressed() {
+        Map<String, String> lmdb = Map.of("index", "lmdb", "block_compression", "zstd");
+        StoreException refused =
+                assertThrows(StoreException.Configuration.class, () -> Stores.open("aiodb", directory, lmdb));
+        assertTrue(refused.getMessage().contains("block_compression = zstd"), refused.getMessage());
+    }
+
     private static Store open(Path place, String index) {
         return Stores.open("aiodb", place, Map.of("segment_bytes", "65536", "index", index));
     }

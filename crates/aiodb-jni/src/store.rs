@@ -129,6 +129,8 @@ impl Store {
             ("checkpoint_log_lag_bytes", stats.checkpoint_log_lag_bytes),
             ("snapshots", stats.snapshots),
             ("kept_versions", stats.kept_versions),
+            ("kept_versions_in_files", stats.kept_versions_in_files),
+            ("held_bytes", stats.held_bytes),
             ("waiting_range_deletes", stats.waiting_range_deletes),
             ("recovered_records", stats.recovered_records),
             ("recovery_ms", stats.recovery_ms),

@@ -199,6 +199,9 @@ pub struct Options {
     /// For tests: when the sorted runs of `lsm` tables are merged.
     #[doc(hidden)]
     pub merge_policy: MergePolicy,
+    /// For tests: when so many superseded records have gathered in memory for snapshots, they are brought to a file. Default 65,536.
+    #[doc(hidden)]
+    pub versions_in_memory: usize,
 }
 
 /// When sorted runs are merged.
@@ -241,6 +244,7 @@ impl Default for Options {
             memtable_keys: usize::MAX,
             waiting_range_deletes: 1024,
             merge_policy: MergePolicy::default(),
+            versions_in_memory: 64 << 10,
         }
     }
 }

@@ -16,3 +16,4 @@ pub(crate) mod run;
 pub(crate) mod segment;
 pub(crate) mod settings;
 pub(crate) mod varint;
+pub(crate) mod versions;

@@ -114,6 +114,10 @@ pub struct Metrics {
     pub snapshots: u64,
     /// Superseded records that are retained for them.
     pub kept_versions: u64,
+    /// Those of them that are in files.
+    pub kept_versions_in_files: u64,
+    /// Bytes that snapshots and backups hold back: of those files, and of emptied segments.
+    pub held_bytes: u64,
     /// Records of `lsm` tables about which merges have asked compaction filters.
     pub filter_asked_entries: u64,
     /// Keys that were deleted because a filter has given them up.

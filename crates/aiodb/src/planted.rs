@@ -170,6 +170,14 @@ pub enum Bug {
     IngestUncounted,
     /// The id of an ingest that did not come to its end is given to another table.
     IngestIdReused,
+    /// Look-ups for snapshots do not ask versions that are on their way to a file.
+    FrozenVersionsUnseen,
+    /// The filter of a file of versions does not know the file's last key.
+    VersionFilterForgetsKey,
+    /// What only the oldest of several snapshots sees is left out when versions come to files, or are merged there.
+    VersionMergeForgetsOldest,
+    /// A range delete that is forgotten ends no versions but those in the list.
+    LayersNeverEnded,
 }
 
 #[cfg(feature = "planted-bugs")]
@@ -198,7 +206,7 @@ mod switch {
 
     impl Bug {
         /// Bugs that one thread is enough for: the simulator finds them.
-        pub const ALL: [Bug; 69] = [
+        pub const ALL: [Bug; 73] = [
             Bug::AckBeforeFlush,
             Bug::EarlierBatchesUnflushed,
             Bug::SegmentHeaderUnflushed,
@@ -268,6 +276,10 @@ mod switch {
             Bug::IngestUnprotected,
             Bug::IngestUncounted,
             Bug::IngestIdReused,
+            Bug::FrozenVersionsUnseen,
+            Bug::VersionFilterForgetsKey,
+            Bug::VersionMergeForgetsOldest,
+            Bug::LayersNeverEnded,
         ];
 
         /// Whether only tables of kind `lsm` run into it.

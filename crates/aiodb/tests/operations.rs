@@ -71,6 +71,8 @@ impl Run {
             segment_bytes: 64 << 10,
             merge_operators: MergeOperators::default().with(Append),
             hash_mask: if rng.bool() { u64::MAX } else { 7 << 40 },
+            // In half of the runs most records that snapshots need come to files.
+            versions_in_memory: if seed % 4 < 2 { 2 } else { Options::default().versions_in_memory },
             ..Options::default()
         };
         let device = SimDevice::new(seed);
@@ -338,7 +340,7 @@ impl Run {
     }
 
     fn step(&mut self, db: &Db<SimDevice>) {
-        const STEPS: [Step; 7] = [
+        const STEPS: [Step; 8] = [
             Step::Write,
             Step::Flush,
             Step::Checkpoint,
@@ -346,6 +348,7 @@ impl Run {
             Step::Reclaim,
             Step::Prepare,
             Step::DeleteRanges,
+            Step::Spill,
         ];
         db.step(STEPS[self.rng.usize(..STEPS.len())]).expect("background work");
     }

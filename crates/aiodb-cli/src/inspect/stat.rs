@@ -81,6 +81,8 @@ fn to_json(stats: &Stats) -> Value {
         "oldest_pin_ms": stats.oldest_pin_ms,
         "snapshots": stats.snapshots,
         "kept_versions": stats.kept_versions,
+        "kept_versions_in_files": stats.kept_versions_in_files,
+        "held_bytes": stats.held_bytes,
         "waiting_range_deletes": stats.waiting_range_deletes,
         "clock_ahead_ms": stats.clock_ahead_ms,
         "trouble": stats.trouble,
@@ -167,9 +169,14 @@ fn space_rows(stats: &Stats) -> Rows {
         ("unsettled tags", count(stats.unsettled_tags)),
         ("oldest get in flight", format!("{} ms", count(stats.oldest_pin_ms))),
         ("snapshots", count(stats.snapshots)),
-        ("kept versions", count(stats.kept_versions)),
+        ("kept versions", kept_versions(stats)),
+        ("held for snapshots", bytes(stats.held_bytes)),
         ("range deletes", count(stats.waiting_range_deletes)),
     ]
+}
+
+fn kept_versions(stats: &Stats) -> String {
+    format!("{}, of which {} in files", count(stats.kept_versions), count(stats.kept_versions_in_files))
 }
 
 fn written_rows(stats: &Stats) -> Rows {

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::format::manifest::{Identity, MANIFEST_NAMES, Manifest, damage_error};
 use crate::format::position::Position;
 use crate::format::segment::Features;
+use crate::index::versions::scratch::ScratchDirectory;
 use crate::io::small_file::{new_name, read_file, rename_durably, replace_file};
 use crate::io::{Access, Device, File, WriteSync};
 use crate::{DirectoryFault, Error, Options, Result};
@@ -18,6 +19,9 @@ pub(crate) const MAX_DIRECTORIES: usize = 64;
 
 /// The names that may be in the directory of a store that is not complete.
 const OURS: [&str; 8] = ["LOCK", "MANIFEST", "MANIFEST.copy", "index", "log", "lost+found", "pending", "STORE.new"];
+
+/// The directory of records that are retained for snapshots, in that of the indexes.
+const VERSIONS_NAME: &str = "versions";
 
 pub(crate) fn check_count(paths: &[&Path]) -> Result<()> {
     if (1..=MAX_DIRECTORIES).contains(&paths.len()) {
@@ -201,10 +205,19 @@ pub(crate) fn finish_interrupted<D: Device>(device: &D, directories: &[PathBuf])
                 let path = directory.join(name);
                 device.remove(&path).map_err(|e| Error::io("remove", &path, &e))?;
             }
+            if names.iter().any(|name| name == VERSIONS_NAME) {
+                // What it retained for its snapshots.
+                ScratchDirectory::new(device, versions_of(&directory)).clear()?;
+            }
             device.sync_dir(&directory).map_err(|e| Error::io("flush", &directory, &e))?;
         }
     }
     Ok(())
+}
+
+/// Where records are retained for snapshots, in the directory of indexes.
+pub(crate) fn versions_of(index: &Path) -> PathBuf {
+    index.join(VERSIONS_NAME)
 }
 
 /// Locks every directory, so that none can become a part of two stores that are made at once.

@@ -12,6 +12,7 @@ use crate::format::manifest::{Identity, MANIFEST_NAMES, Manifest, damage_error};
 use crate::format::settings::Settings;
 use crate::index::ordered::OrderedIndexes;
 use crate::index::snapshots::Snapshots;
+use crate::index::versions::scratch::ScratchDirectory;
 use crate::io::disk::LEAST_OPEN_FILES;
 use crate::io::small_file::read_file;
 use crate::io::{Access, Device, InPhase, Phase};
@@ -126,6 +127,7 @@ impl<D: Device> Engine<D> {
             status: Status::new(locks),
             options,
         };
+        let snapshots = Arc::new(new_snapshots(&host, &identity.store, &retention));
         let reads = ReadPath {
             segments,
             commit,
@@ -134,7 +136,7 @@ impl<D: Device> Engine<D> {
             epochs: Epochs::default(),
             cache: new_cache(&host.options)?,
             block_cache: Arc::new(new_block_cache(&host)?),
-            snapshots: Arc::new(Snapshots::new(Arc::clone(&retention))),
+            snapshots,
             retention,
             host,
         };
@@ -222,6 +224,8 @@ impl<D: Device> Engine<D> {
         drop(one_at_a_time);
         self.segments.close();
         self.ordered.open().for_each(|ordered| ordered.committed.close());
+        // Else the next opening removes their files.
+        let _ = self.snapshots.close();
         self.status.release();
         outcome
     }
@@ -287,6 +291,16 @@ fn check_options(options: &Options) -> Result<()> {
 fn memtable_keys_of(bytes: u64) -> usize {
     let keys = bytes / 2 / MEMTABLE_KEY_BYTES;
     usize::try_from(keys.max(LEAST_MEMTABLE_KEYS)).unwrap_or(usize::MAX)
+}
+
+/// The snapshots of a store, of which there are none yet. Where nothing is written, nothing is superseded.
+fn new_snapshots<D: Device>(host: &Host<D>, store: &[u8; 16], retention: &Arc<Retention>) -> Snapshots {
+    let snapshots = Snapshots::new(Arc::clone(retention));
+    if host.options.read_only {
+        return snapshots;
+    }
+    let directory = ScratchDirectory::new(&host.device, directories::versions_of(&host.root.join("index")));
+    snapshots.spilling_to(Arc::new(directory), *store, host.options.versions_in_memory)
 }
 
 fn new_cache(options: &Options) -> Result<Cache> {

@@ -39,6 +39,8 @@ impl<D: Device> Engine<D> {
             oldest_pin_ms: stats.oldest_pin_ms,
             snapshots: stats.snapshots,
             kept_versions: stats.kept_versions,
+            kept_versions_in_files: stats.kept_versions_in_files,
+            held_bytes: stats.held_bytes,
             filter_asked_entries: meters.filter_asked_entries.load(Ordering::Relaxed),
             filter_dropped_keys: meters.filter_dropped_keys.load(Ordering::Relaxed),
             filter_waiting_keys: self.dropping.len() as u64,

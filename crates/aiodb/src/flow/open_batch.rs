@@ -192,8 +192,12 @@ impl<D: Device> AppendPath<D> {
             let lies_apart = self.lmdb_lies_apart && ordered.kind() == IndexKind::Lmdb;
             reserved += if lies_apart { self.device.index_needs_bytes() } else { needed };
         }
-        self.segments.reserve_for_indexes(reserved);
-        self.segments.reserve_for_emptying(self.needed_for_emptying());
+        let emptying = self.needed_for_emptying();
+        self.snapshots.leave_free(reserved + emptying);
+        // What a commit supersedes comes there, too.
+        let uncommitted = self.ordered.open().map(|ordered| ordered.memtable.len()).sum();
+        self.segments.reserve_for_indexes(reserved + self.snapshots.unwritten_bytes(uncommitted));
+        self.segments.reserve_for_emptying(emptying);
         Ok(())
     }
 

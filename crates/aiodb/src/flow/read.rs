@@ -12,7 +12,7 @@ use crate::format::compression::decompress;
 use crate::format::location::Location;
 use crate::format::record::{Chunk, Form, Kind, Record, decode_chunks};
 use crate::index::chain::{Entry, VersionChain};
-use crate::index::codec::prefix_key;
+use crate::index::codec::hashed_key;
 use crate::index::memtable::LookedUp;
 use crate::index::ordered::look_up::{LookUp, PausedLookUp};
 use crate::index::snapshots::View;
@@ -194,7 +194,8 @@ impl<D: Device> ReadPath<D> {
         }
         if !view.is_latest() {
             // Asked last: a record is retained there before the index forgets it.
-            self.snapshots.add_versions(&prefix_key(generation.id, key), view, &mut chain);
+            let retained_as = hashed_key(generation.id, self.hash(key), key);
+            self.snapshots.add_versions(&retained_as, view, &mut chain)?;
         }
         Ok(chain)
     }

@@ -1,19 +1,23 @@
 //! Snapshots: reads as of one moment, while writes go on.
 //!
-//! The records that a snapshot needs are retained in two ways: superseded entries as versions (`index/snapshots.rs`), and the bytes of
-//! segments that are retired after it began (`retention.rs`). Both are bounded: when too much has gathered, or the disk is full, the
-//! oldest snapshot ends, and reads through it are typed errors from then on.
+//! The records that a snapshot needs are retained in two ways: superseded entries as versions (`index/snapshots.rs`), in memory and in
+//! files, and the bytes of segments that are retired after it began (`retention.rs`). Both are bounded by the disk alone. When that is
+//! full, puts are refused; when deletes find no room either, the oldest snapshot ends, and reads through it are typed errors from then on.
 
 use std::sync::Arc;
 
 use crate::flow::lifecycle::Handle;
 use crate::index::snapshots::View;
 use crate::io::{Device, Disk};
+use crate::log::Claim;
 use crate::planted::{self, Bug};
 use crate::store::append_path::AppendPath;
 use crate::store::catalog::{Generation, TableSlot};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::{Error, Result};
+
+/// Parts of bringing versions to files that are done in one step of upkeep.
+const SPILLS_PER_STEP: usize = 16;
 
 /// A hold on one moment of a store.
 pub(crate) struct Moment<D: Device> {
@@ -54,8 +58,9 @@ impl<D: Device> Drop for Moment<D> {
 /// A consistent view of a whole store, made by [`crate::Db::snapshot`]. It sees every write acknowledged before it was
 /// made, whole batches or nothing of them, and nothing later; records that expire later stay visible in it.
 ///
-/// Overwritten records and emptied segments are retained for it. When too much has gathered, or the disk is
-/// full, the store ends its oldest snapshot, and reads through it fail with [`Error::SnapshotEnded`]. It does not
+/// Overwritten records and emptied segments are retained for it as long as it lives: [`crate::Stats::held_bytes`] says how much that is.
+/// On a disk that is full for it puts are refused, while reads and deletes go on. When deletes find no room either, or what was dropped or
+/// deleted by ranges is needed, the store ends its oldest snapshot, and reads through it fail with [`Error::SnapshotEnded`]. It does not
 /// survive a restart.
 pub struct Snapshot<D: Device = Disk> {
     pub(crate) moment: Arc<Moment<D>>,
@@ -81,6 +86,34 @@ impl<D: Device> AppendPath<D> {
             self.publishers.wait_for_present();
         }
         Ok(sequence)
+    }
+}
+
+impl<D: Device> AppendPath<D> {
+    /// Does a bounded part of bringing superseded records to files for snapshots. True if there may be more to do.
+    pub(crate) fn spill_versions(&self) -> Result<bool> {
+        for _ in 0..SPILLS_PER_STEP {
+            if !self.snapshots.spill_some()? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Helps with that where memory has many of them. A put is refused where it must have no more.
+    pub(crate) fn bound_versions(&self, claim: Claim) -> Result<()> {
+        if !self.snapshots.is_behind() {
+            return Ok(());
+        }
+        match self.snapshots.help_to_spill() {
+            Err(error) if claim == Claim::Ordinary && self.snapshots.is_short() => Err(error),
+            // What can be kept in memory is: the oldest snapshot may have to end for that.
+            Err(error) => {
+                self.note_trouble(&error);
+                Ok(())
+            }
+            Ok(_) => Ok(()),
+        }
     }
 }
 

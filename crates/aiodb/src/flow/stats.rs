@@ -67,8 +67,12 @@ pub struct Stats {
     pub oldest_pin_ms: u64,
     /// Snapshots alive, those of running scans among them.
     pub snapshots: u64,
-    /// Superseded records that are retained for them, in memory about 150 bytes each.
+    /// Superseded records that are retained for them, in memory and in files.
     pub kept_versions: u64,
+    /// Those of them that are in files; of the others each takes about 150 bytes of memory.
+    pub kept_versions_in_files: u64,
+    /// Bytes that snapshots and backups hold back: of those files, and of emptied segments that wait for them.
+    pub held_bytes: u64,
     /// Range deletes of `lmdb` tables that count already and are still to be carried out.
     pub waiting_range_deletes: u64,
     /// Batches that were replayed when the store was opened.
@@ -121,6 +125,7 @@ impl<D: Device> Engine<D> {
         let count = |wanted: &[State]| states.iter().filter(|state| wanted.contains(state)).count() as u64;
         let counters = &self.commit.counters;
         let (snapshots, kept_versions) = self.snapshots.counts();
+        let versions = self.snapshots.version_counts();
         let files = self.device.open_files();
         let recovered = self.recovered.get().copied().unwrap_or_default();
         Stats {
@@ -151,6 +156,8 @@ impl<D: Device> Engine<D> {
             oldest_pin_ms: self.epochs.age_ms(self.device.clock_ms()),
             snapshots: snapshots as u64,
             kept_versions: kept_versions as u64,
+            kept_versions_in_files: versions.in_files as u64,
+            held_bytes: versions.file_bytes + self.held_segments() as u64 * self.segments.segment_bytes,
             waiting_range_deletes: self.ordered.open().map(|ordered| ordered.ranges.len() as u64).sum(),
             recovered_batches: recovered.batches,
             recovered_records: recovered.records,

@@ -224,6 +224,7 @@ impl<D: Device> WritePath<D> {
         let is_concerned = |ordered: &OrderedIndex<D>| operations.iter().any(|operation| operation.is_in(ordered));
         self.settling.urgent.is_any()
             || self.settling.is_crowded()
+            || self.snapshots.is_behind()
             || operations.iter().any(|operation| operation.append.kind == Kind::RangeTombstone)
             || self.ordered.open().any(|ordered| is_concerned(ordered) && is_held_up(ordered))
     }
@@ -249,6 +250,9 @@ impl<D: Device> WritePath<D> {
         let is_part = operations.iter().any(|operation| operation.append.kind == Kind::Chunk);
         if claim == Claim::Recovery || is_part {
             return Ok(());
+        }
+        if claim != Claim::Moves {
+            self.bound_versions(claim)?;
         }
         if self.settling.urgent.is_any() {
             self.fold_urgent(operations.iter().any(|operation| operation.append.kind == Kind::Merge));

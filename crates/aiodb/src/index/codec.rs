@@ -39,6 +39,14 @@ pub(crate) fn prefix_key(table: u32, key: &[u8]) -> Vec<u8> {
     [&table.to_be_bytes(), key].concat()
 }
 
+/// The key under which versions of a key of a `hash` table are retained: shard by shard, as scans go through such a table.
+pub(crate) fn hashed_key(table: u32, hash: u64, key: &[u8]) -> Vec<u8> {
+    [&table.to_be_bytes()[..], &hash.to_be_bytes(), key].concat()
+}
+
+/// Bytes of a [`hashed_key`] before the key itself.
+pub(crate) const HASHED_KEY_PREFIX_BYTES: usize = 12;
+
 /// The table and the key of an index key; `None` for a key that was too long to be stored whole.
 pub(crate) fn decode_key(index_key: &[u8]) -> Option<(u32, &[u8])> {
     (index_key.len() <= 4 + MAX_WHOLE_KEY_BYTES).then(|| (table_of(index_key), &index_key[4..]))

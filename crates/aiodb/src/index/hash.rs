@@ -285,6 +285,11 @@ pub(crate) fn shard_of(hash: u64) -> usize {
     (hash >> (u64::BITS - SHARD_BITS)) as usize
 }
 
+/// The lowest hash of a shard.
+pub(crate) fn first_hash_of(shard: usize) -> u64 {
+    (shard as u64) << (u64::BITS - SHARD_BITS)
+}
+
 /// The bits behind the ones that choose the shard.
 fn tag_of(hash: u64) -> u64 {
     hash << SHARD_BITS >> (u64::BITS - TAG_BITS)

@@ -1,20 +1,27 @@
 //! The views of reads, the snapshots of a store, and the superseded records that are retained for them.
 //!
 //! A snapshot is a sequence: it sees the records up to it. Records that an index no longer refers to, because newer ones superseded
-//! them, are listed as versions until no snapshot can see them. The list is bounded: when it is full, the oldest snapshot ends.
+//! them, are listed as versions until no snapshot can see them. What memory has of them is bounded, and goes to files beyond that
+//! (`versions.rs`). Only where the disk has no room for those, or they fail, the oldest snapshot ends.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::Result;
+use crate::format::versions::KeyWithVersions;
 use crate::index::chain::{Superseded, VersionChain};
+use crate::index::memtable::{KeyRange, Reached};
 use crate::index::range_tombstones::RangeTombstone;
-use crate::index::versions::Versions;
+use crate::index::versions::look_up::VersionLookUp;
+use crate::index::versions::scratch::Scratch;
+use crate::index::versions::{Seen, Version, VersionCounts, Versions};
 use crate::planted::{self, Bug};
 use crate::retention::Retention;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, Rank};
 
-/// Superseded records that are retained for all snapshots together; about 150 bytes each. Inline values are not: the log has them.
+/// Superseded records that memory may have for all snapshots together where there is no way to bring them to files; about 150 bytes each.
+/// Inline values are not retained: the log has them.
 pub(crate) const MAX_VERSIONS: usize = 256 << 10;
 
 /// The records that a read sees.
@@ -66,6 +73,11 @@ impl Snapshots {
         Snapshots { alive: Mutex::default(), newest: AtomicU64::new(0), versions: Versions::default(), retention }
     }
 
+    /// The same snapshots, whose versions come to files when so many have gathered in memory.
+    pub(crate) fn spilling_to(self, scratch: Arc<dyn Scratch>, store: [u8; 16], versions: usize) -> Snapshots {
+        Snapshots { versions: Versions::spilling(scratch, store, versions), ..self }
+    }
+
     /// Whether superseded records might be needed. Most writes find that they are not.
     pub(crate) fn is_any(&self) -> bool {
         self.newest.load(Ordering::SeqCst) > 0
@@ -77,8 +89,16 @@ impl Snapshots {
     }
 
     /// Like [`Snapshots::retain`] for records of a layer below, of which later copies may have been superseded already.
+    ///
+    /// Whoever commits or merges layers supersedes many at a time, and brings them to files himself.
     pub(crate) fn retain_below(&self, key: &[u8], superseded: &Superseded) {
         self.retain_copies(key, superseded, planted::is_on(Bug::EarlierCopyKept));
+        while self.versions.is_behind() && !self.versions.is_stuck() {
+            // An error is met by upkeep, too, which tells of it.
+            if !self.help_to_spill().unwrap_or(false) {
+                break;
+            }
+        }
     }
 
     fn retain_copies(&self, key: &[u8], superseded: &Superseded, later: bool) {
@@ -88,12 +108,11 @@ impl Snapshots {
         let alive = self.lock();
         for (entry, until) in superseded {
             if alive.values().any(|alive| alive.sees(entry.sequence, *until)) {
-                self.versions.insert(key, entry.without_value(), *until, later);
+                self.versions.insert(key, Version { entry: entry.without_value(), until: *until, later });
             }
         }
-        let full = self.versions.len() > MAX_VERSIONS;
         drop(alive);
-        if full {
+        if self.versions.is_overfull(MAX_VERSIONS) {
             self.end_oldest();
         }
     }
@@ -101,17 +120,72 @@ impl Snapshots {
     /// Ends the retained records that range tombstones have deleted, before those are forgotten. A range tombstone that waited for the
     /// device may have come after what superseded a record in its key.
     pub(crate) fn end_at(&self, ranges: &[RangeTombstone]) {
-        ranges.iter().for_each(|range| self.versions.end_at(range));
+        self.versions.end_at(ranges);
     }
 
-    /// Adds the retained records of an index key that a view sees.
-    pub(crate) fn add_versions(&self, key: &[u8], view: &View, chain: &mut VersionChain) {
-        self.versions.add(key, view.sequence, chain);
+    /// Begins to look an index key up in the retained records. `None` if there are none of any key.
+    pub(super) fn begin_version_look_up(&self, key: &[u8]) -> Option<VersionLookUp> {
+        self.versions.begin_look_up(key)
     }
 
-    /// The keys of retained records in a range of index keys.
-    pub(crate) fn version_keys(&self, range: (std::ops::Bound<&[u8]>, std::ops::Bound<&[u8]>)) -> Vec<Box<[u8]>> {
-        self.versions.keys(range)
+    /// Adds the retained records of an index key that a view sees. May read the device, with the caller's thread.
+    pub(crate) fn add_versions(&self, key: &[u8], view: &View, chain: &mut VersionChain) -> Result<()> {
+        self.versions.add(key, view.sequence, chain)
+    }
+
+    /// The keys of retained records in a range of index keys, with all of these: about `limit` keys, from the range's start or, backward,
+    /// from its end. Says how far it came.
+    pub(crate) fn versions_in(
+        &self,
+        range: KeyRange<'_>,
+        backward: bool,
+        limit: usize,
+    ) -> Result<(Vec<KeyWithVersions>, Reached)> {
+        self.versions.range(range, backward, limit)
+    }
+
+    /// Does a bounded part of bringing retained records to files, and of merging these files. True if there may be more to do.
+    pub(crate) fn spill_some(&self) -> Result<bool> {
+        self.versions.spill_some(&|| self.seen())
+    }
+
+    /// [`Snapshots::spill_some`] for a thread that adds to what memory has: without merges, and mostly without a wait for another one.
+    pub(crate) fn help_to_spill(&self) -> Result<bool> {
+        self.versions.help_to_spill(&|| self.seen())
+    }
+
+    /// Whether memory has so many retained records that writers should help.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.versions.is_behind()
+    }
+
+    /// Whether memory has so many of them that no put should add to them, since the disk has no room for more.
+    pub(crate) fn is_short(&self) -> bool {
+        self.versions.is_short()
+    }
+
+    /// Bytes of the disk that retained records in memory may take, and so many more that may be superseded.
+    pub(crate) fn unwritten_bytes(&self, more: usize) -> u64 {
+        if self.is_any() { self.versions.unwritten_bytes(more) } else { 0 }
+    }
+
+    /// Says how many bytes of the disk they must leave free.
+    pub(crate) fn leave_free(&self, bytes: u64) {
+        self.versions.leave_free(bytes);
+    }
+
+    /// Where the retained records are.
+    pub(crate) fn version_counts(&self) -> VersionCounts {
+        self.versions.counts()
+    }
+
+    /// Removes all files: no read of a snapshot comes any more.
+    pub(crate) fn close(&self) -> Result<()> {
+        self.versions.close()
+    }
+
+    fn seen(&self) -> Seen {
+        Seen::new(self.lock().values().map(|alive| alive.view.sequence))
     }
 
     /// The oldest sequence and the oldest time that a snapshot sees; the highest numbers if there is none.
@@ -168,9 +242,12 @@ impl Snapshots {
     fn remove(&self, mut alive: MutexGuard<'_, BTreeMap<u64, Alive>>, hold: u64) {
         alive.remove(&hold);
         self.newest.store(newest(&alive), Ordering::SeqCst);
-        self.versions.prune(alive.is_empty(), |from, until| alive.values().any(|alive| alive.sees(from, until)));
+        let needed = |from, until| alive.values().any(|alive| alive.sees(from, until));
+        let dropped = self.versions.prune(alive.is_empty(), needed);
         drop(alive);
         self.retention.end(hold);
+        // Their files are removed.
+        drop(dropped);
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Alive>> {

@@ -145,6 +145,12 @@ impl Metrics {
             ),
             gauge("snapshots", "Snapshots alive, those of scans among them.", self.snapshots),
             gauge("kept_versions", "Superseded records kept for snapshots.", self.kept_versions),
+            gauge(
+                "kept_versions_in_files",
+                "Those of them that are in files, not in memory.",
+                self.kept_versions_in_files,
+            ),
+            gauge("held_bytes", "Bytes that snapshots and backups hold back.", self.held_bytes),
             gauge("hash_memory_bytes", "Memory of the indexes of hash tables.", self.hash_memory_bytes),
             gauge("lmdb_file_bytes", "Bytes of LMDB's file.", self.lmdb_file_bytes),
         ]

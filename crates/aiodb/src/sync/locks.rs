@@ -75,6 +75,8 @@ ranks! {
     Staging,
     /// The numbers of checkpoints, and retired segments: `Checkpointing::numbers`.
     Checkpoints,
+    /// Versions are brought to files: `Spill::work`.
+    Spilling,
     /// Range deletes that are not carried out yet.
     Ranges,
     /// The snapshots of the store: `Snapshots::alive`.
@@ -119,6 +121,8 @@ ranks! {
     Unmoved,
     /// A file of a run is being removed: `Removals::are_over`.
     RunRemoval,
+    /// A file of versions is being made or removed: `Gate::is_closed`.
+    Scratch,
     /// The locks on the directories of the store.
     StoreLocks,
     /// Numbers that threads sleep on, and turns.

@@ -8,6 +8,7 @@ mod machine;
 mod runs;
 mod schedules;
 mod tables;
+mod versions;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -7,13 +7,20 @@ use std::sync::Arc;
 use super::fetch::Fetch;
 use crate::Result;
 use crate::format::location::Location;
-use crate::index::codec::prefix_key;
-use crate::index::hash::{SHARDS, shard_of};
+use crate::index::codec::{HASHED_KEY_PREFIX_BYTES, hashed_key, prefix_key};
+use crate::index::hash::{SHARDS, first_hash_of};
+use crate::index::memtable::Reached;
 use crate::io::Device;
 use crate::store::catalog::TableIndex;
 
 /// Locations copied from the index at a time, unless one shard has more: about 50 MB.
 const MAX_COPIED: usize = 4 << 20;
+
+/// Keys whose records are retained for snapshots, of the same shards, unless one shard has more.
+const MAX_SUPERSEDED: usize = 256 << 10;
+
+/// So many of them are asked for at a time.
+const LISTED_PER_STEP: usize = 4096;
 
 /// Locations added in one step.
 const LOCATIONS_PER_STEP: usize = 256;
@@ -62,22 +69,34 @@ impl Unordered {
 
     fn copy_shards<D: Device>(&mut self, fetch: &Fetch<D>) -> Result<()> {
         let TableIndex::Hash(index) = &fetch.generation.index else { unreachable!("only hash tables are unordered") };
-        let first = self.next_shard;
-        while self.next_shard < SHARDS && self.single.len() < MAX_COPIED {
+        while self.next_shard < SHARDS && self.single.len() < MAX_COPIED && self.superseded.len() < MAX_SUPERSEDED {
             index.for_each_run(self.next_shard, &mut |run| match run {
                 [location] => self.single.push(*location),
                 run => self.shared.push(run.to_vec()),
             });
+            // Asked after the index: a record is retained before the index forgets it.
+            self.add_superseded(fetch)?;
             self.next_shard += 1;
         }
-        // Asked after the index: a record is retained before the index forgets it.
-        let table = fetch.generation.id;
-        let (from, to) = (prefix_key(table, &[]), prefix_key(table + 1, &[]));
-        let listed = fetch.engine.snapshots.version_keys((Bound::Included(&from), Bound::Excluded(&to)));
-        let here = |key: &Vec<u8>| (first..self.next_shard).contains(&shard_of(fetch.engine.hash(key)));
-        self.superseded = listed.into_iter().map(|key| key[4..].to_vec()).filter(here).collect();
         self.listed = (!self.superseded.is_empty()).then(|| Arc::new(self.superseded.clone()));
         self.single.sort_unstable_by(|one, other| other.cmp(one));
         Ok(())
+    }
+
+    /// Lists the keys of the next shard of which records are retained.
+    fn add_superseded<D: Device>(&mut self, fetch: &Fetch<D>) -> Result<()> {
+        let (table, snapshots) = (fetch.generation.id, &fetch.engine.snapshots);
+        let start = |shard: usize| match shard {
+            SHARDS => prefix_key(table + 1, &[]),
+            shard => hashed_key(table, first_hash_of(shard), &[]),
+        };
+        let (mut from, to) = (Bound::Included(start(self.next_shard)), start(self.next_shard + 1));
+        loop {
+            let range = (from.as_ref().map(Vec::as_slice), Bound::Excluded(&*to));
+            let (keys, reached) = snapshots.versions_in(range, false, LISTED_PER_STEP)?;
+            self.superseded.extend(keys.iter().map(|(key, _)| key[HASHED_KEY_PREFIX_BYTES..].to_vec()));
+            let Reached::Key(last) = reached else { return Ok(()) };
+            from = Bound::Excluded(last.into());
+        }
     }
 }

@@ -1,10 +1,11 @@
 use std::collections::BTreeSet;
-use std::ops::Bound;
+use std::ops::Bound::Unbounded;
 use std::sync::Arc;
 
 use crate::format::location::Location;
 use crate::format::record::{Form, Kind};
 use crate::index::chain::{Entry, VersionChain};
+use crate::index::memtable::Reached;
 use crate::index::snapshots::{MAX_VERSIONS, Snapshots, View};
 use crate::retention::Retention;
 
@@ -15,7 +16,8 @@ fn entry(sequence: u64) -> Entry {
 
 fn seen(snapshots: &Snapshots, sequence: u64) -> BTreeSet<u64> {
     let mut chain = VersionChain::default();
-    snapshots.add_versions(b"key", &View { sequence, at_ms: None, cached: false }, &mut chain);
+    let view = View { sequence, at_ms: None, cached: false };
+    snapshots.add_versions(b"key", &view, &mut chain).expect("memory can be read");
     chain.entries().iter().map(|entry| entry.sequence).collect()
 }
 
@@ -34,7 +36,8 @@ fn a_version_is_kept_as_long_as_a_snapshot_sees_it() {
     supersede(6, 9);
     assert_eq!(seen(&snapshots, 4), BTreeSet::from([2]));
     assert_eq!(seen(&snapshots, 6), BTreeSet::from([6]));
-    assert_eq!(snapshots.version_keys((Bound::Unbounded, Bound::Unbounded)).len(), 1);
+    let (keys, reached) = snapshots.versions_in((Unbounded, Unbounded), false, 10).expect("memory can be read");
+    assert_eq!((keys.len(), reached), (1, Reached::End));
     snapshots.end(first);
     snapshots.end(second);
     assert_eq!(snapshots.counts(), (0, 0));

@@ -47,6 +47,8 @@ pub enum Step {
     Settle,
     /// Take keys of deleted ranges out of the ordered index.
     DeleteRanges,
+    /// Bring superseded records that snapshots need to files, and merge those.
+    Spill,
     /// Merge sorted runs of `lsm` tables, and delete what their compaction filters give up.
     Merge,
     /// Move live records out of the emptiest segment.
@@ -224,6 +226,7 @@ impl<D: Device> Engine<D> {
                 Ok(())
             }
             Step::DeleteRanges => self.delete_ranges().map(drop),
+            Step::Spill => self.spill_versions().map(drop),
             Step::Merge => {
                 self.merge_some()?;
                 self.filter_some().map(drop)
@@ -279,6 +282,11 @@ impl<D: Device> Engine<D> {
         };
         some(self.bound_memtables(Claim::Ordinary).map(|()| false))?;
         let settled = self.settle_some(SETTLED_PER_STEP);
+        // Nothing else waits for that.
+        let spilled = self.spill_versions().unwrap_or_else(|error| {
+            self.note_trouble(&error);
+            false
+        });
         let deleted = some(self.delete_ranges())?;
         let merged = some(self.merge_some())?;
         let filtered = some(self.filter_some())?;
@@ -289,25 +297,23 @@ impl<D: Device> Engine<D> {
             reclaimed = some(self.commit_memtables_if_any())? && some(self.reclaim_some())?;
         }
         self.look_for_garbage(full);
-        let merged = merged || full && some(self.compact_some(MERGED_LAST_SHARE))?;
-        let is_turn = !merged || self.suspicion.is_urgent();
+        let can_merge = !self.snapshots.is_short();
+        let merged = merged || full && can_merge && some(self.compact_some(MERGED_LAST_SHARE))?;
+        let is_turn = can_merge && (!merged || self.suspicion.is_urgent());
         let merged = is_turn && some(self.merge_for_garbage())? || merged;
-        let rests = !(reclaimed || settled || deleted || merged || filtered) && self.has_rested();
-        let merged = merged || rests && some(self.merge_at_rest())?;
+        let rests = !(reclaimed || settled || spilled || deleted || merged || filtered) && self.has_rested();
+        let merged = merged || rests && can_merge && some(self.merge_at_rest())?;
         let (retired, lag_bytes) = self.checkpoint_state();
         let short = full && retired > 0;
         let stuck = !reclaimed && self.is_reclaim_stuck() && self.is_checkpoint_awaited();
         if lag_bytes >= self.checkpoint_bytes() || self.are_many(retired) || short || stuck {
             some(self.checkpoint().map(|()| false))?;
         }
-        if short {
-            self.end_snapshot_in_the_way()?;
-        }
         let purges = refusal.is_none() && self.can_purge();
         if let Some(refusal) = refusal {
             self.note_trouble(&refusal);
         }
-        Ok(reclaimed || settled || deleted || merged || filtered || purges)
+        Ok(reclaimed || settled || spilled || deleted || merged || filtered || purges)
     }
 
     /// Whether nothing was written since this was asked last.

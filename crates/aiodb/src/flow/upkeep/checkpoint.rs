@@ -362,6 +362,17 @@ impl<D: Device> Upkeep<D> {
         checkpoints.retired.iter().any(|retired| retired.checkpoint >= checkpoints.durable)
     }
 
+    /// Whether emptied segments wait for a snapshot or a backup.
+    pub(crate) fn is_hold_awaited(&self) -> bool {
+        self.held_segments() > 0
+    }
+
+    /// How many emptied segments wait for a snapshot or a backup.
+    pub(crate) fn held_segments(&self) -> usize {
+        let checkpoints = self.checkpointing.numbers();
+        checkpoints.retired.iter().filter(|retired| !self.retention.are_over(retired.hold)).count()
+    }
+
     /// Segments waiting for a checkpoint or a reader, bytes of log since the last checkpoint.
     pub(crate) fn checkpoint_state(&self) -> (usize, u64) {
         let checkpoints = self.checkpointing.numbers();

@@ -17,7 +17,7 @@ use crate::format::location::Location;
 use crate::format::record::{Kind, Origin};
 use crate::index::Candidates;
 use crate::index::chain::{Entry, FOLD_AT};
-use crate::index::codec::prefix_key;
+use crate::index::codec::hashed_key;
 use crate::index::memtable::LookedUp;
 use crate::index::snapshots::View;
 use crate::io::Device;
@@ -327,7 +327,7 @@ impl<D: Device> WritePath<D> {
         if run.iter().any(|location| location.same_place(folded.newest().location)) {
             return;
         }
-        let index_key = prefix_key(generation.id, key);
+        let index_key = hashed_key(generation.id, hash, key);
         for (entry, life) in entries[1..].iter().filter(|(entry, _)| !entry.form.chunked) {
             if self.segments.get(entry.location.segment).life() != *life {
                 continue;

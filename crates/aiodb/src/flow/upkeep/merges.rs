@@ -112,8 +112,12 @@ impl<D: Device> Upkeep<D> {
         self.ordered.open().try_fold(false, |more, ordered| Ok(self.merge_some_of(ordered)? || more))
     }
 
-    /// [`Upkeep::merge_some`] of one index.
+    /// [`Upkeep::merge_some`] of one index. What it supersedes must have a place while a snapshot needs it: neither memory nor a full disk may
+    /// have one, and then merges wait.
     pub(crate) fn merge_some_of(&self, ordered: &OrderedIndex<D>) -> Result<bool> {
+        if self.snapshots.is_short() {
+            return Ok(false);
+        }
         self.merging(ordered, &|context| ordered.merge_some(context))
     }
 
@@ -135,8 +139,7 @@ impl<D: Device> Upkeep<D> {
         if is_full {
             self.suspicion.look_for_room(look, tolerated, runs.oldest_bytes());
         } else if self.snapshots.oldest().0.saturating_add(1) < look.until {
-            // What a merge finds would be retained for that snapshot, whose segments are kept too, until there is so much of it that the
-            // snapshot ends.
+            // What a merge finds would be retained for that snapshot, whose segments are kept too.
             self.suspicion.note(look);
         } else {
             self.suspicion.look(look, tolerated);

@@ -61,6 +61,10 @@ impl<D: Device> Upkeep<D> {
                 return Ok(true);
             }
             *purged_before = None;
+            // On a full disk the room of what is emptied is no gain as long as a snapshot holds it: its records take more elsewhere.
+            if until == 0 && self.segments.is_refused() && self.is_hold_awaited() {
+                return Ok(false);
+            }
             let (is_wanted, chosen) = self.choose_victim(damaged, until);
             *is_stuck = is_wanted && chosen.is_none();
             let Some(segment) = chosen else { return Ok(false) };

@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use crate::Result;
 use crate::format::location::Location;
 use crate::index::chain::{Entry, FOLD_AT};
-use crate::index::codec::{decode_key, prefix_key};
+use crate::index::codec::{decode_key, hashed_key};
 use crate::index::hash::HashIndex;
 use crate::io::Device;
 use crate::planted::{self, Bug};
@@ -221,7 +221,7 @@ impl<D: Device> AppendPath<D> {
         let generation = &unsettled.generation;
         let Some(base) = key.records.iter().position(|(entry, _)| entry.is_base()) else { return false };
         let (base_entry, mut older_left) = (key.records[base].0.clone(), false);
-        let index_key = prefix_key(generation.id, &key.key);
+        let index_key = hashed_key(generation.id, self.hash(&key.key), &key.key);
         for (entry, list) in key.records.drain(base + 1..) {
             self.snapshots.retain(&index_key, &std::iter::once((entry.clone(), base_entry.sequence)).collect());
             let retired = index.remove(unsettled.hash, entry.location);

@@ -13,6 +13,8 @@ use crate::index::range_tombstones::RangeTombstone;
 use crate::index::runs::lookup::{AwaitedBytes, RunLookup};
 use crate::index::runs::scan::RunWalk;
 use crate::index::snapshots::View;
+use crate::index::versions::insert_seen;
+use crate::index::versions::look_up::VersionLookUp;
 use crate::io::Device;
 use crate::planted::{self, Bug};
 use crate::{Error, Result};
@@ -20,11 +22,11 @@ use crate::{Error, Result};
 /// A look-up as far as it has come.
 pub(crate) enum LookUp<D: Device> {
     Found(VersionChain),
-    /// A block of a run must be read.
+    /// A block must be read.
     Paused(Box<PausedLookUp<D>>),
 }
 
-/// A look-up that waits for a block of a run. It holds the files of the runs that it sees; whoever has it holds a guard of the epoch.
+/// A look-up that waits for a block of a run, or of versions. It holds the files that it sees; whoever has it holds a guard of the epoch.
 pub(crate) struct PausedLookUp<D: Device> {
     /// The index key.
     key: Key,
@@ -40,28 +42,46 @@ struct Asked<D: Device> {
     chain: VersionChain,
     /// Runs that are to be asked yet.
     runs: Option<RunLookup<D>>,
+    /// Versions that are to be asked after them, once all runs are. Boxed: most look-ups ask none.
+    versions: Option<Box<VersionLookUp>>,
 }
 
 impl<D: Device> Default for Asked<D> {
     fn default() -> Asked<D> {
-        Asked { deleted: 0, published: VersionChain::default(), chain: VersionChain::default(), runs: None }
+        Asked {
+            deleted: 0,
+            published: VersionChain::default(),
+            chain: VersionChain::default(),
+            runs: None,
+            versions: None,
+        }
+    }
+}
+
+impl<D: Device> Asked<D> {
+    /// The look-up of versions, if it waits for a block.
+    fn paused_versions(&self) -> Option<&VersionLookUp> {
+        self.versions.as_deref().filter(|versions| versions.is_paused())
     }
 }
 
 impl<D: Device> PausedLookUp<D> {
     /// Where the block lies.
     pub(crate) fn awaited(&self) -> AwaitedBytes<'_, D> {
-        self.runs().awaited()
+        let Some(versions) = self.asked.paused_versions() else { return self.runs().awaited() };
+        let (file, offset, length) = versions.awaited::<D>();
+        AwaitedBytes { file, offset, length }
     }
 
-    /// Its place, as the cache of blocks has it.
+    /// Its place, as the cache of blocks has it. It must be a block of a run.
     pub(crate) fn place(&self) -> Place {
         self.runs().place()
     }
 
     /// The error of a read of it that failed.
     pub(crate) fn read_error(&self, error: &io::Error) -> Error {
-        self.runs().read_error(error)
+        let of_runs = || self.runs().read_error(error);
+        self.asked.paused_versions().map_or_else(of_runs, |versions| versions.read_error(error))
     }
 
     fn runs(&self) -> &RunLookup<D> {
@@ -95,13 +115,8 @@ impl<D: Device> OrderedIndex<D> {
             }
             *walk = RunWalk::default();
         };
+        let reached = self.add_version_range(reached, query, &mut above, walk)?;
         let within = reached.part_of(range, backward);
-        if !view.is_latest() {
-            for key in self.snapshots.version_keys(within) {
-                above.entry(key[..].into()).or_default();
-            }
-            above.iter_mut().for_each(|(key, chain)| self.snapshots.add_versions(key, view, chain));
-        }
         // Few keys have entries above the committed ones.
         let mut found = committed;
         for (key, mut chain) in above {
@@ -123,13 +138,38 @@ impl<D: Device> OrderedIndex<D> {
         Ok((found, reached))
     }
 
+    /// Adds the records of a range that were superseded and that a view sees to those that the memtables have. Says how far that came, of what
+    /// the other layers have reached. They are asked last: a record is retained before a layer forgets it.
+    fn add_version_range(
+        &self,
+        reached: Reached,
+        query: RangeQuery<'_>,
+        above: &mut Chains,
+        walk: &mut RunWalk<D>,
+    ) -> Result<Reached> {
+        let RangeQuery { range, backward, limit, newest, .. } = query;
+        if newest == View::LATEST.sequence {
+            return Ok(reached);
+        }
+        let within = reached.part_of(range, backward);
+        let (found, found_reached) = self.snapshots.versions_in(within, backward, limit)?;
+        for (key, versions) in found {
+            insert_seen(&versions, newest, above.entry(key[..].into()).or_default());
+        }
+        Ok(match found_reached {
+            Reached::End => reached,
+            // The walk has passed keys that the next step looks for.
+            Reached::Key(key) => {
+                *walk = RunWalk::default();
+                Reached::Key(key)
+            }
+        })
+    }
+
     pub(super) fn chain(&self, key: &[u8], view: &View) -> Result<VersionChain> {
         let mut asked = Asked::default();
         self.begin(key, view, &mut asked)?;
-        if let Some(runs) = &mut asked.runs {
-            runs.finish(key, &mut asked.chain)?;
-        }
-        self.end(key, view, &mut asked);
+        self.finish(key, view, &mut asked)?;
         Ok(asked.chain)
     }
 
@@ -138,13 +178,31 @@ impl<D: Device> OrderedIndex<D> {
         let key = encode_key(table, key);
         let mut asked = Asked::default();
         self.begin(&key, view, &mut asked)?;
-        if let Some(runs) = &mut asked.runs
-            && runs.proceed(&key, &mut asked.chain)?
-        {
+        if self.proceed(&key, view, &mut asked)? {
             return Ok(LookUp::Paused(Box::new(PausedLookUp { key, asked })));
         }
-        self.end(&key, view, &mut asked);
         Ok(LookUp::Found(asked.chain))
+    }
+
+    /// Goes on until a block must be read; false at the end.
+    #[inline]
+    fn proceed(&self, key: &[u8], view: &View, asked: &mut Asked<D>) -> Result<bool> {
+        if let Some(runs) = &mut asked.runs
+            && runs.proceed(key, &mut asked.chain)?
+        {
+            return Ok(true);
+        }
+        if !view.is_latest() {
+            // Begun after all else was asked: a record is retained before a layer forgets it.
+            if asked.versions.is_none() {
+                asked.versions = self.snapshots.begin_version_look_up(key).map(Box::new);
+            }
+            if asked.versions.as_mut().is_some_and(|versions| versions.proceed(key)) {
+                return Ok(true);
+            }
+        }
+        Self::end(view, asked);
+        Ok(false)
     }
 
     /// Goes on with the bytes of the block that a look-up waits for, until another one must be read. The view is that of its begin.
@@ -155,20 +213,23 @@ impl<D: Device> OrderedIndex<D> {
         view: &View,
     ) -> Result<LookUp<D>> {
         let PausedLookUp { key, asked } = &mut *paused;
-        let runs = asked.runs.as_mut().expect("what waits for a block asks runs");
-        runs.take_in(key, bytes, &mut asked.chain)?;
-        if runs.proceed(key, &mut asked.chain)? {
+        match asked.versions.as_mut().filter(|versions| versions.is_paused()) {
+            Some(versions) => versions.take_in(key, bytes)?,
+            None => {
+                let runs = asked.runs.as_mut().expect("what waits for a block asks runs");
+                runs.take_in(key, bytes, &mut asked.chain)?;
+            }
+        }
+        if self.proceed(key, view, asked)? {
             return Ok(LookUp::Paused(paused));
         }
-        self.end(key, view, asked);
         Ok(LookUp::Found(paused.asked.chain))
     }
 
     /// Goes on to the end: the calling thread reads the blocks.
     pub(crate) fn finish_lookup(&self, mut paused: Box<PausedLookUp<D>>, view: &View) -> Result<VersionChain> {
         let PausedLookUp { key, asked } = &mut *paused;
-        asked.runs.as_mut().expect("what waits for a block asks runs").finish(key, &mut asked.chain)?;
-        self.end(key, view, asked);
+        self.finish(key, view, asked)?;
         Ok(paused.asked.chain)
     }
 
@@ -194,11 +255,26 @@ impl<D: Device> OrderedIndex<D> {
         }
     }
 
+    /// Asks the versions, and makes of what was found what the view sees: the calling thread reads blocks.
+    fn finish(&self, key: &[u8], view: &View, asked: &mut Asked<D>) -> Result<()> {
+        if let Some(runs) = &mut asked.runs {
+            runs.finish(key, &mut asked.chain)?;
+        }
+        if !view.is_latest() {
+            if asked.versions.is_none() {
+                asked.versions = self.snapshots.begin_version_look_up(key).map(Box::new);
+            }
+            asked.versions.as_mut().map_or(Ok(()), |versions| versions.finish(key))?;
+        }
+        Self::end(view, asked);
+        Ok(())
+    }
+
     /// Makes of what was found what the view sees.
     #[inline]
-    fn end(&self, key: &[u8], view: &View, asked: &mut Asked<D>) {
+    fn end(view: &View, asked: &mut Asked<D>) {
         if !view.is_latest() {
-            self.add_versions(key, view, std::mem::take(&mut asked.published), &mut asked.chain);
+            Self::add_versions(view, asked);
         }
         if asked.deleted > 0 {
             asked.chain.cut(asked.deleted, &mut Superseded::new());
@@ -208,13 +284,15 @@ impl<D: Device> OrderedIndex<D> {
     /// Adds the records of a key that were superseded and that a snapshot sees, to those that a look-up has found in the memtables, and in
     /// all layers. They are asked last, and count before committed ones: of a record that was moved and then superseded, a run may have
     /// nothing but the earlier copy, which nobody protects any more.
-    fn add_versions(&self, key: &[u8], view: &View, published: VersionChain, chain: &mut VersionChain) {
+    fn add_versions(view: &View, asked: &mut Asked<D>) {
+        let published = std::mem::take(&mut asked.published);
+        let versions = asked.versions.as_ref().map_or(&[][..], |versions| &versions.found()[..]);
         if planted::is_on(Bug::OperandHidesWhatWasMade) {
-            self.snapshots.add_versions(key, view, chain);
+            insert_seen(versions, view.sequence, &mut asked.chain);
             return;
         }
-        let found = std::mem::replace(chain, published);
-        self.snapshots.add_versions(key, view, chain);
-        chain.add_below(&found, view.sequence);
+        let found = std::mem::replace(&mut asked.chain, published);
+        insert_seen(versions, view.sequence, &mut asked.chain);
+        asked.chain.add_below(&found, view.sequence);
     }
 }

@@ -257,7 +257,7 @@ impl World {
         }
         if !view.is_latest() {
             // A run may have an earlier copy of a record that is retained, in a segment that was used again.
-            self.snapshots.add_versions(key, view, &mut upper);
+            self.snapshots.add_versions(key, view, &mut upper)?;
             upper.add_below(&chain, view.sequence);
             chain = upper;
         }

@@ -6,7 +6,7 @@ use crate::report::Report;
 use crate::run::{Violation, run};
 use crate::workload::{
     FIRST_AIMED, FIRST_BESIDE, FIRST_BOUNDED, FIRST_COMPRESSED, FIRST_FILTERED, FIRST_INGESTED, FIRST_INLINE,
-    FIRST_SORTED, FIRST_TIMED, FIRST_WAITING, Tables, script,
+    FIRST_SORTED, FIRST_SPILLED, FIRST_TIMED, FIRST_WAITING, Tables, script,
 };
 
 /// How a planted bug was found.
@@ -30,6 +30,10 @@ pub fn hunt(bug: Bug, seeds: u64) -> Option<Found> {
             (&[FIRST_FILTERED][..], Tables::Lsm)
         }
         Bug::PackedKeysLost | Bug::BlockUncutAtTable => (&[FIRST_COMPRESSED][..], Tables::Lsm),
+        Bug::FrozenVersionsUnseen
+        | Bug::VersionFilterForgetsKey
+        | Bug::VersionMergeForgetsOldest
+        | Bug::LayersNeverEnded => (&[FIRST_SPILLED][..], Tables::Any),
         bug if bug.is_of_runs() => (&[FIRST_SORTED][..], Tables::Lsm),
         _ => (&[FIRST_TIMED, FIRST_AIMED, FIRST_WAITING][..], Tables::Any),
     };

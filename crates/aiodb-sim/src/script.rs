@@ -54,6 +54,8 @@ pub struct Setup {
     pub fan_out: usize,
     /// Whether every other process leaves the oldest run out of merges.
     pub merges_apart: bool,
+    /// Superseded records of which memory has so many before they come to a file.
+    pub versions_in_memory: usize,
     /// Whether work behind the scenes goes on during backups.
     pub works_beside_backups: bool,
     /// Bytes that must be free on the disk for LMDB to commit; without, it always finds room.

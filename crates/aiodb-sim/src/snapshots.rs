@@ -11,6 +11,9 @@ use crate::process::Taken;
 use crate::script::{MOST_SNAPSHOTS, Part, key_bytes, table_name};
 use crate::state::{Run, Violation};
 
+/// Superseded records of which memory takes so many are never written in a run.
+const MANY: usize = 1000;
+
 impl Run<'_> {
     /// Compares all records of a table with the model.
     pub(crate) fn scan(&mut self, table: usize, backward: bool) -> Result<(), Violation> {
@@ -37,7 +40,7 @@ impl Run<'_> {
         let found = self.table(table).and_then(|handle| collect(handle.scan(options)?));
         let moments = self.moments(from);
         let found = match found {
-            Err(Error::SnapshotEnded) if self.allowed.full => return Ok(()),
+            Err(Error::SnapshotEnded) if self.may_end_snapshots() => return Ok(()),
             Ok(found) if self.model.exists(table) && !self.device.has_crashed() => found,
             found => return self.check_no_records(found, self.model.exists(table), "a scan of a part"),
         };
@@ -89,7 +92,7 @@ impl Run<'_> {
     /// Tells the compaction filter what the oldest snapshot sees. One that the store has ended on a full disk keeps nothing.
     pub(crate) fn tell_filter(&mut self) {
         let oldest = self.life().snapshots.iter().map(|taken| taken.sequence.number()).min();
-        let oldest = oldest.filter(|_| !self.allowed.full).unwrap_or(u64::MAX);
+        let oldest = oldest.filter(|_| !self.may_end_snapshots()).unwrap_or(u64::MAX);
         self.watch.oldest_snapshot.store(oldest, Ordering::SeqCst);
     }
 
@@ -109,7 +112,7 @@ impl Run<'_> {
             IndexKind::Hash => snapshot.iterate(handle).and_then(collect),
         };
         let shown = found.as_ref().ok().copied();
-        if !matches!(found, Err(Error::SnapshotEnded)) || !self.allowed.full {
+        if !matches!(found, Err(Error::SnapshotEnded)) || !self.may_end_snapshots() {
             let held = possible.iter().filter_map(|contents| contents[table].as_ref());
             let accepted: Vec<Cell> = held.flat_map(|held| held[key].cells(moments)).collect();
             self.check_answer(found, &accepted, "a get from a snapshot")?;
@@ -124,6 +127,12 @@ impl Run<'_> {
             self.life().snapshots[number % count].contents = right;
         }
         Ok(())
+    }
+
+    /// Whether the store may have ended snapshots: on a full disk such as prevent it from making room, and others where it cannot write what
+    /// it retains for them.
+    fn may_end_snapshots(&self) -> bool {
+        self.allowed.full || self.allowed.errors && self.script.setup.versions_in_memory < MANY
     }
 
     /// Ends a snapshot.
@@ -147,8 +156,7 @@ impl Run<'_> {
     ) -> Result<Vec<Contents>, Violation> {
         let exists = possible.iter().any(|contents| contents[table].is_some());
         let found = match found {
-            // On a full disk the store ends snapshots that prevent it from making room.
-            Err(Error::SnapshotEnded) if self.allowed.full => return Ok(possible),
+            Err(Error::SnapshotEnded) if self.may_end_snapshots() => return Ok(possible),
             Ok(found) if exists && !self.device.has_crashed() => found,
             found => return self.check_no_records(found, exists, what).map(|()| possible),
         };

@@ -139,6 +139,7 @@ impl<'a> Run<'a> {
             cache_writes: self.script.setup.cache_writes,
             merge_operators: MergeOperators::default().with(Operands),
             compaction_filters: CompactionFilters::default().with(Droppings(Arc::clone(&self.watch))),
+            versions_in_memory: setup.versions_in_memory,
             rebuild_index: rebuild,
             background: false,
             ..Options::default()

@@ -14,14 +14,15 @@ mod runs;
 mod scene;
 mod scenes;
 mod trouble;
+mod versions;
 mod waiting;
 
-use aiodb::{Compression, IndexKind, MergePolicy};
+use aiodb::{Compression, IndexKind, MergePolicy, Options};
 use fastrand::Rng;
 use maker::Maker;
 pub use ranges::{
     FIRST_AHEAD, FIRST_AIMED, FIRST_BESIDE, FIRST_BOUNDED, FIRST_CACHED, FIRST_COMPRESSED, FIRST_FILTERED,
-    FIRST_INGESTED, FIRST_INLINE, FIRST_SORTED, FIRST_STAGED, FIRST_TIMED, FIRST_WAITING, FIRST_WHOLE,
+    FIRST_INGESTED, FIRST_INLINE, FIRST_SORTED, FIRST_SPILLED, FIRST_STAGED, FIRST_TIMED, FIRST_WAITING, FIRST_WHOLE,
 };
 use scene::Scene;
 use trouble::Trouble;
@@ -80,11 +81,12 @@ pub fn script(seed: u64, tables: Tables) -> Script {
         maker.life();
     }
     let script = Script { seed, setup: maker.setup, actions: maker.actions };
-    match tables {
+    let script = match tables {
         Tables::Any if seed >= FIRST_SORTED => runs::with_runs(script, true),
         Tables::Lsm => runs::with_runs(script, false),
         Tables::Any | Tables::Hash | Tables::Lmdb => script,
-    }
+    };
+    if (FIRST_SPILLED..FIRST_BOUNDED).contains(&seed) { versions::with_versions(script) } else { script }
 }
 
 /// How the store of a seed is made.
@@ -124,6 +126,7 @@ fn setup(seed: u64, tables: Tables, random: &mut Rng) -> Setup {
         fan_out: MergePolicy::default().fan_out,
         merges_apart: false,
         works_beside_backups: false,
+        versions_in_memory: Options::default().versions_in_memory,
         index_needs: (seed >= FIRST_BOUNDED).then_some(INDEX_NEEDS),
         directories: if whole && random.u8(..4) == 0 { random.usize(2..=3) } else { 1 },
     }

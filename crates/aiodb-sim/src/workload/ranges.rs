@@ -47,6 +47,10 @@ pub const FIRST_FILTERED: u64 = 120_000_000_000;
 /// faults that they once found.
 pub const FIRST_COMPRESSED: u64 = 140_000_000_000;
 
+/// From here on memory has few of the superseded records that snapshots need, of all kinds of tables, and files have the others. Lower seeds
+/// stay as they are, for the faults that they once found.
+pub const FIRST_SPILLED: u64 = 150_000_000_000;
+
 /// From here on seeds have an ordered index that finds no room on a full disk, and half of them fill the disk and empty the
 /// store again. Lower seeds stay as they are, for the faults that they once found.
 pub const FIRST_BOUNDED: u64 = 40_000_000_000_000;

@@ -58,13 +58,7 @@ class EndedScansTest {
     private static final int UPDATES = 100;
     private static final int TIMESTAMPS = 20;
 
-    /** The engine keeps as many superseded records for its scans, and one more ends the oldest. */
-    private static final int KEPT_VERSIONS = 256 << 10;
-
-    private static final int OVERWRITTEN = KEPT_VERSIONS + 8192;
-
-    private static final long PATIENCE_NANOS = 60_000_000_000L;
-
+    private static final int OVERWRITTEN = 270_000;
     private static final int KIBIBYTE = 1024;
     private static final long NOW_SECONDS = 1_700_000_000;
 
@@ -79,7 +73,6 @@ class EndedScansTest {
 
     @BeforeEach
     void open() {
-        // Sorted runs end a scan at a merge only, so at no moment that a test can bring about.
         real = Stores.open("aiodb", directory.resolve("store"), Map.of("segment_bytes", "1048576", "index", "lmdb"));
         ending = new EndingStore(real);
         attach(ending.seen());
@@ -129,9 +122,9 @@ class EndedScansTest {
         return rows;
     }
 
-    /** With the engine's own bound: more records of another table are overwritten than it keeps for a scan. */
+    /** With the engine itself, for which 262,144 overwritten records were once too many: it does not end the scan. */
     @Test
-    void aPartitionIsReadToItsEndWhileMoreIsOverwrittenThanTheEngineKeeps() {
+    void aPartitionIsReadToItsEndInOneScanWhileMuchIsOverwritten() {
         attach(real);
         writeRows(1, 500, "x".repeat(KIBIBYTE));
         Table other = real.createTable("other");
@@ -139,44 +132,17 @@ class EndedScansTest {
         try (PartitionScan scan = scan();
                 UnfilteredRowIterator partition = scan.next()) {
             assertEquals("b=499", lastColumn(partition.next()));
-            endByOverwriting(other);
+            overwrite(other, 2);
+            assertEquals(1L, real.statistics().counters().get("snapshots"), "the scan");
             for (int row = 498; row >= 0; row--) {
                 assertEquals("b=" + row, lastColumn(partition.next()));
             }
         }
     }
 
-    @Test
-    void aPurgeGoesThroughAllWhileMoreIsOverwrittenThanTheEngineKeeps() {
-        attach(real);
-        writeRows(1, 500, "x".repeat(KIBIBYTE));
-        writeRows(1, 500, "y".repeat(KIBIBYTE));
-        Table other = real.createTable("other");
-        overwrite(other, 1);
-        int[] looks = new int[1];
-        new Purge(storedTable, table, () -> (timestamp, time) -> false, NOW_SECONDS).run(() -> {
-            if (looks[0]++ == 1) {
-                endByOverwriting(other);
-            }
-            return false;
-        });
-        assertEquals(500, looks[0]);
-        assertEveryEntryIsOfOneUpdate();
-    }
-
     private String lastColumn(Unfiltered row) {
         String clustering = row.clustering().toString(table);
         return clustering.substring(clustering.indexOf("b="));
-    }
-
-    /** Returns when the engine has ended the scans that there are: in the background, when its index gives records up. */
-    private void endByOverwriting(Table other) {
-        overwrite(other, 2);
-        long began = System.nanoTime();
-        while (real.statistics().counters().get("snapshots") > 0) {
-            assertTrue(System.nanoTime() - began < PATIENCE_NANOS, "no scan is ended");
-            Thread.onSpinWait();
-        }
     }
 
     private void overwrite(Table other, int value) {

@@ -100,12 +100,11 @@ impl<D: Device> WritePath<D> {
         let _changing = self.catalog.changing.lock().expect("no code panics while it changes the catalog");
         self.check_new_name(name)?;
         self.prepare_index(&settings)?;
-        let id = self.catalog.reserve(name);
+        let generation = Arc::new(self.catalog.reserve(name, settings));
         let staged = if planted::is_on(Bug::IngestUnprotected) { u64::MAX } else { self.stage() };
-        let generation = Arc::new(Generation::new(id, settings, self.segments.segment_bytes));
         let filter = self.filter_of(&generation.settings);
         let (base, compression) = (self.commit.next_sequence(), generation.settings.block_compression);
-        let runs = self.runs_of(&generation).begin_ingest(id, base, filter, compression);
+        let runs = self.runs_of(&generation).begin_ingest(generation.id, base, filter, compression);
         let name = name.to_string();
         Ok(Ingesting { generation, name, staged: Some(staged), runs: Some(runs), piece: Piece::default(), records: 0 })
     }
@@ -232,7 +231,7 @@ impl<D: Device> WritePath<D> {
         // First: their room is there when others are told so.
         ingesting.runs = None;
         ingesting.piece = Piece::default();
-        self.catalog.release(&ingesting.name);
+        self.catalog.release(&ingesting.name, ingesting.generation.id);
         self.staging.end(staged);
         self.note_freeing();
     }

@@ -102,12 +102,11 @@ impl<D: Device> Engine<D> {
         let report = device.report();
         let access = Access { write: !options.read_only, ..Access::SEGMENT };
         let segments = Segments::new(device.clone(), directories, access, identity.store, identity.segment_bytes);
-        let catalog = Catalog::new(identity.store, identity.segment_bytes);
+        let catalog = Catalog::new(identity.store, identity.segment_bytes, manifest.features);
         for table in &manifest.tables {
             catalog.apply_create(&table.name, &table.settings, table.id);
         }
         catalog.raise_next_id(manifest.next_table);
-        catalog.add_features(manifest.features);
         let buffer_bytes = crate::log::commit::buffer_bytes(identity.segment_bytes);
         let buffers = crate::log::commit::private_buffers(buffer_bytes);
         let commit = Commit::new(buffers, manifest.position, manifest.next_sequence, manifest.next_life);

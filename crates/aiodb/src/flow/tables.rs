@@ -43,13 +43,20 @@ impl<D: Device> WritePath<D> {
     /// Makes ready the index of a table that is to be made.
     pub(crate) fn prepare_index(&self, settings: &Settings) -> Result<()> {
         self.open_index_of(settings.kind)?;
-        let (features, catalog) = (settings.features(), &self.catalog);
+        let (features, catalog, known) = (settings.features(), &self.catalog, self.catalog.features());
         let wanted = [
-            (features.values, &catalog.has_values),
-            (features.filters, &catalog.has_filters),
-            (features.compressed_blocks, &catalog.has_compressed_blocks),
+            (features.values, known.values, &catalog.has_values),
+            (features.filters, known.filters, &catalog.has_filters),
+            (features.compressed_blocks, known.compressed_blocks, &catalog.has_compressed_blocks),
         ];
-        wanted.into_iter().filter(|(is_wanted, _)| *is_wanted).try_for_each(|(_, feature)| self.declare(feature))
+        for (_, is_known, feature) in wanted.into_iter().filter(|(is_wanted, ..)| *is_wanted) {
+            if is_known {
+                feature.store(true, Ordering::SeqCst);
+            } else {
+                self.declare(feature)?;
+            }
+        }
+        Ok(())
     }
 
     /// Makes a manifest that says that there may be something of which earlier programs know nothing, if there is none, before

@@ -118,6 +118,26 @@ struct Tables {
     next_id: u32,
     /// The names of tables that are being made with their contents.
     reserved: BTreeSet<String>,
+    /// How blocks of generations are compressed that runs have keys of and no table has: it has them later, or had them before.
+    compressed_apart: BTreeMap<u32, Compression>,
+}
+
+impl Tables {
+    /// Takes a generation out that is to be purged.
+    fn remove(&mut self, id: u32) -> Option<Arc<Generation>> {
+        let old = self.by_id.remove(&id)?;
+        self.keep_compression(&old);
+        // A batch that finds it so and begins again may find the old one, but who has found the next one finds no batch that did not.
+        old.set_gone();
+        Some(old)
+    }
+
+    fn keep_compression(&mut self, generation: &Generation) {
+        let compression = generation.settings.block_compression;
+        if compression != Compression::None {
+            self.compressed_apart.insert(generation.id, compression);
+        }
+    }
 }
 
 /// All tables of a store.
@@ -129,6 +149,8 @@ pub(crate) struct Catalog {
     pub(crate) changing: Mutex<(), { Rank::Changing as u8 }>,
     /// Changes between the append of their record and their application.
     pub(crate) changes: Epochs,
+    /// What there may be as far as its files said when the store was opened.
+    of_files: Features,
     /// See [`crate::format::manifest::Manifest::features`]. Once one is set it stays so. SeqCst, which is more than it needs: it is set
     /// under `changing`, before the checkpoint that tells of it.
     pub(crate) has_values: AtomicBool,
@@ -137,7 +159,8 @@ pub(crate) struct Catalog {
 }
 
 impl Catalog {
-    pub(crate) fn new(store: [u8; 16], segment_bytes: u64) -> Catalog {
+    /// A catalog without tables; `features` is what the manifest says.
+    pub(crate) fn new(store: [u8; 16], segment_bytes: u64, features: Features) -> Catalog {
         let tables = Tables { next_id: FIRST_TABLE_ID, ..Tables::default() };
         Catalog {
             store,
@@ -145,6 +168,7 @@ impl Catalog {
             tables: RwLock::new(tables),
             changing: Mutex::default(),
             changes: Epochs::default(),
+            of_files: features,
             has_values: AtomicBool::new(false),
             has_filters: AtomicBool::new(false),
             has_compressed_blocks: AtomicBool::new(false),
@@ -165,22 +189,34 @@ impl Catalog {
         self.read().by_name.values().find(|slot| Self::id(slot) == Some(id)).cloned()
     }
 
-    /// Whether there may be tables with compaction filters.
+    /// Whether there were tables with compaction filters since the store was opened.
     pub(crate) fn has_filters(&self) -> bool {
         self.has_filters.load(Ordering::SeqCst)
+    }
+
+    /// How blocks of runs with the keys of a generation are compressed, before its table has it and until it is purged too.
+    pub(crate) fn block_compression(&self, id: u32) -> Compression {
+        let tables = self.read();
+        let of_table = tables.by_id.get(&id).map(|generation| generation.settings.block_compression);
+        of_table.or_else(|| tables.compressed_apart.get(&id).copied()).unwrap_or(Compression::None)
+    }
+
+    /// Forgets what is known of a generation that is purged.
+    pub(crate) fn forget(&self, id: u32) {
+        self.write().compressed_apart.remove(&id);
     }
 
     /// What tables have, or may soon, that earlier programs know nothing of.
     pub(crate) fn features(&self) -> Features {
         Features {
-            values: self.has_values.load(Ordering::SeqCst),
-            filters: self.has_filters(),
-            compressed_blocks: self.has_compressed_blocks.load(Ordering::SeqCst),
+            values: self.of_files.values || self.has_values.load(Ordering::SeqCst),
+            filters: self.of_files.filters || self.has_filters(),
+            compressed_blocks: self.of_files.compressed_blocks || self.has_compressed_blocks.load(Ordering::SeqCst),
         }
     }
 
-    /// Adds what is known of tables to that.
-    pub(crate) fn add_features(&self, features: Features) {
+    /// Adds what a table has to that.
+    fn add_features(&self, features: Features) {
         self.has_values.fetch_or(features.values, Ordering::SeqCst);
         self.has_filters.fetch_or(features.filters, Ordering::SeqCst);
         self.has_compressed_blocks.fetch_or(features.compressed_blocks, Ordering::SeqCst);
@@ -207,19 +243,22 @@ impl Catalog {
         tables.next_id = tables.next_id.max(next_id);
     }
 
-    /// Takes an id and a name for a table that is to be there later, until [`Catalog::release`]. The caller holds `changing`, and has seen
-    /// that nobody has the name.
-    pub(crate) fn reserve(&self, name: &str) -> u32 {
+    /// Takes a generation and a name for a table that is to be there later, until [`Catalog::release`]. The caller holds `changing`, and has
+    /// seen that nobody has the name.
+    pub(crate) fn reserve(&self, name: &str, settings: Settings) -> Generation {
         let mut tables = self.write();
         tables.reserved.insert(name.to_string());
-        let id = tables.next_id;
+        let generation = Generation::new(tables.next_id, settings, self.segment_bytes);
         tables.next_id += 1;
-        id
+        tables.keep_compression(&generation);
+        generation
     }
 
-    /// Gives a name up that was reserved.
-    pub(crate) fn release(&self, name: &str) {
-        self.write().reserved.remove(name);
+    /// Gives a name up that was reserved, and the generation, unless a table has it by now.
+    pub(crate) fn release(&self, name: &str, id: u32) {
+        let mut tables = self.write();
+        tables.reserved.remove(name);
+        tables.compressed_apart.remove(&id);
     }
 
     /// Whether a table of this name is to be there later.
@@ -245,9 +284,8 @@ impl Catalog {
             Arc::new(TableSlot { name, settings: settings.clone(), store, current: RwLock::default() })
         };
         let slot = Arc::clone(tables.by_name.entry(name.to_string()).or_insert_with(fresh));
-        let old = Self::id(&slot).and_then(|old| tables.by_id.remove(&old));
-        // First: a batch that finds it so and begins again may find the old one, but who has found the new one finds no batch that did not.
-        old.iter().for_each(|old| old.set_gone());
+        tables.compressed_apart.remove(&id);
+        let old = Self::id(&slot).and_then(|old| tables.remove(old));
         slot.set(Some(generation));
         old
     }
@@ -257,8 +295,7 @@ impl Catalog {
         let mut tables = self.write();
         let slot = tables.by_name.get(name).filter(|slot| Self::id(slot) == Some(id)).cloned()?;
         tables.by_name.remove(name);
-        let old = tables.by_id.remove(&id);
-        old.iter().for_each(|old| old.set_gone());
+        let old = tables.remove(id);
         slot.set(None);
         old
     }
@@ -275,3 +312,6 @@ impl Catalog {
         self.tables.write().expect("no code panics while it holds the catalog")
     }
 }
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests;

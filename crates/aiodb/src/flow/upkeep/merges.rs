@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use crate::filter::TableFilter;
 use crate::flow::upkeep::reclaim::victim::TOLERATED_SEGMENTS;
@@ -14,12 +13,11 @@ use crate::index::runs::filtering::Filtering;
 use crate::index::runs::{Compaction, RunContext};
 use crate::io::{Device, InPhase, Phase};
 use crate::log::State;
-use crate::store::catalog::Generation;
 use crate::store::dropping::Dropped;
 use crate::store::suspicion::Look;
 use crate::store::upkeep::Upkeep;
 use crate::sync::atomic::Ordering;
-use crate::{Compression, IndexKind, Result};
+use crate::{IndexKind, Result};
 
 /// The oldest run takes part in merges for the sake of garbage if the others together have at least one in so many of its bytes, or if
 /// more garbage is suspected than it has bytes.
@@ -50,8 +48,7 @@ impl<D: Device> Upkeep<D> {
         let named = |table, chunks: ChunkBytes| self.count_named(table, chunks);
         let accounting = Accounting { died: &died, named: &named, ..*accounting };
         let (snapshots, ranges) = (&*self.snapshots, &*ordered.ranges);
-        let block_compression = |generation: Arc<Generation>| generation.settings.block_compression;
-        let compression_of = |table| self.catalog.generation(table).map_or(Compression::None, block_compression);
+        let compression_of = |table| self.catalog.block_compression(table);
         let (life_of, compression_of) = (&life_of, &compression_of);
         self.with_filtering(|filtering| {
             work(&RunContext { accounting: &accounting, snapshots, ranges, life_of, compression_of, filtering })

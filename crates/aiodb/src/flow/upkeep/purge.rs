@@ -73,6 +73,7 @@ impl<D: Device> Upkeep<D> {
                 segment.live_chunks().remove(&id);
             }
             self.purging.lock().retain(|gone| gone.generation.id != id);
+            self.catalog.forget(id);
             *current = None;
         }
         Ok(done && self.purging.first_ready(|hold| self.retention.are_over(hold)).is_none())

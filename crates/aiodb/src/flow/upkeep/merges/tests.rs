@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::filter::TableFilter;
 use crate::io::Device;
 use crate::io::sim::{Call, Effect, SimDevice};
-use crate::{Batch, Db, Durability, IndexKind, Options, Step, Table};
+use crate::{Batch, Compression, Db, Durability, IndexKind, Options, Step, Table, TableOptions};
 
 const LARGE_BYTES: usize = 64 << 10;
 
@@ -222,4 +222,38 @@ fn a_table_that_the_catalog_does_not_have_may_have_a_filter() {
     let generation = world.small.slot.generation().expect("the table is there");
     assert!(matches!(engine.filter_of_table(generation.id), TableFilter::None));
     assert!(matches!(engine.filter_of_table(generation.id + 1000), TableFilter::Unregistered));
+}
+
+/// While a snapshot sees a dropped table, merges write its keys again, and nobody finds the table any more: its blocks are as short as before.
+#[test]
+fn blocks_of_a_dropped_table_stay_compressed_while_a_snapshot_sees_it() {
+    let device = SimDevice::new(1);
+    device.create_dir("/store".as_ref()).expect("the machine runs");
+    let options = Options { background: false, segment_bytes: 1 << 20, ..Options::default() };
+    let db = Db::open_on(device, "/store", options).expect("the store can be made");
+    let compressed =
+        TableOptions { inline_bytes: 200, block_compression: Compression::Zstd(1), ..IndexKind::Lsm.into() };
+    let dropped = db.create_table_with("dropped", compressed).expect("the table can be made");
+    let other = db.create_table("other", IndexKind::Lsm).expect("the table can be made");
+    let fill = |table: &Table<SimDevice>, keys: std::ops::Range<u64>| {
+        let mut batch = Batch::new();
+        for key in keys {
+            batch.put(table, &key.to_be_bytes(), &[b'v'; 150]).expect("it fits");
+        }
+        db.write_with(&batch, Durability::None).expect("the machine runs");
+        db.checkpoint().expect("the machine runs");
+    };
+    (0..10).for_each(|round| fill(&dropped, round * 1000..(round + 1) * 1000));
+    fill(&other, 0..10);
+    while db.engine.engine.compact_some(u64::MAX).expect("the machine runs") {}
+    let disk_bytes = || other.stats().expect("the table is there").index_disk_bytes;
+    let before = disk_bytes();
+
+    let snapshot = db.snapshot();
+    db.drop_table("dropped").expect("the table is there");
+    fill(&other, 0..10);
+    while db.engine.engine.compact_some(u64::MAX).expect("the machine runs") {}
+    let after = disk_bytes();
+    assert!(after < before * 5 / 4, "{before} bytes of runs became {after}");
+    drop(snapshot);
 }

@@ -249,6 +249,51 @@ fn opening_removes_the_files_of_an_earlier_process() {
     }
 }
 
+/// A store's directory may have files of others, under the same name too.
+#[test]
+fn opening_removes_no_files_of_others() {
+    let directory = scratch();
+    let (db, table) = open(directory.path(), IndexKind::Lsm, &small());
+    drop((table, db));
+    let others = ["versions/notes", "versions/1.versions", "log/versions/notes", "index/versions/notes"];
+    for other in others.map(|other| directory.path().join(other)) {
+        std::fs::create_dir_all(other.parent().expect("it lies in a directory")).expect("a directory can be made");
+        std::fs::write(&other, "mine").expect("a file can be written");
+    }
+    let left = directory.path().join("index/versions/000000000007.versions");
+    std::fs::write(&left, "of a process that died").expect("a file can be written");
+    let (db, table) = open(directory.path(), IndexKind::Lsm, &small());
+    assert!(!left.exists());
+    for other in others.map(|other| directory.path().join(other)) {
+        assert_eq!(std::fs::read(&other).expect("it is there"), b"mine", "{}", other.display());
+    }
+    drop((table, db));
+}
+
+/// The disk is full, and memory has as many superseded records as it may. Who drops a table that the snapshot sees makes room for puts.
+#[test]
+fn a_dropped_table_makes_room_for_puts_though_a_snapshot_sees_it() {
+    for kind in [IndexKind::Hash, IndexKind::Lsm] {
+        let directory = scratch();
+        let device = machine(directory.path());
+        let (db, table) = simulated(&device, kind);
+        let large = db.create_table("large", kind).expect("the table can be made");
+        for number in 0..400 {
+            large.put_with(&key(number), &[7; 16 << 10], Durability::None).expect("there is room");
+            table.put_with(&key(number), &number.to_le_bytes(), Durability::None).expect("there is room");
+        }
+        work(&db);
+        device.set_capacity(Some(device.used_bytes() + (1 << 20)));
+        let snapshot = db.snapshot().expect("a snapshot");
+        let put = |number: u64| table.put_with(&key(number % 400), &[7; 100], Durability::None);
+        let refused = (0..200_000).find_map(|number| put(number).err());
+        assert!(matches!(refused, Some(aiodb::Error::DiskFull { .. })), "{}: {refused:?}", kind.name());
+        assert!(snapshot.get(&table, &key(5)).expect("a get works").is_some(), "puts end no snapshot");
+        db.drop_table("large").expect("a table can be dropped on a full disk");
+        put(5).unwrap_or_else(|error| panic!("{}: {error}", kind.name()));
+    }
+}
+
 /// Threads that overwrite, and threads that scan: each scan sees values of one moment.
 #[test]
 fn scans_beside_writers_see_one_moment() {

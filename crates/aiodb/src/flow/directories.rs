@@ -199,15 +199,15 @@ pub(crate) fn finish_interrupted<D: Device>(device: &D, directories: &[PathBuf])
         }
         let below: &[&str] = if ordinal == 0 { &["log", "index"] } else { &["log"] };
         let below = below.iter().map(|name| root.join(name));
+        if ordinal == 0 {
+            // What it retained for its snapshots.
+            ScratchDirectory::new(device, versions_of(&root.join("index"))).clear()?;
+        }
         for directory in [root.clone()].into_iter().chain(below) {
             let names = device.list(&directory).map_err(|e| Error::io("list", &directory, &e))?;
             for name in names.iter().filter(|name| name.ends_with(".new")) {
                 let path = directory.join(name);
                 device.remove(&path).map_err(|e| Error::io("remove", &path, &e))?;
-            }
-            if names.iter().any(|name| name == VERSIONS_NAME) {
-                // What it retained for its snapshots.
-                ScratchDirectory::new(device, versions_of(&directory)).clear()?;
             }
             device.sync_dir(&directory).map_err(|e| Error::io("flush", &directory, &e))?;
         }

@@ -180,6 +180,29 @@ impl<D: Device> WritePath<D> {
         Ok(is_worth_it)
     }
 
+    /// Helps to bring versions to files where memory has many of them. A put is refused where it must have no more.
+    pub(crate) fn bound_versions(&self, claim: Claim) -> Result<()> {
+        let is_refused = || claim == Claim::Ordinary && self.snapshots.is_short();
+        while self.snapshots.is_behind() {
+            match self.snapshots.help_to_spill() {
+                // Since an attempt has failed, puts wait until a whole layer is written.
+                Ok(true) if is_refused() => {}
+                Ok(_) => break,
+                Err(error) if is_refused() => {
+                    if !self.end_snapshot_before_dead()? {
+                        return Err(error);
+                    }
+                }
+                // What can be kept in memory is: the oldest snapshot may have to end for that.
+                Err(error) => {
+                    self.note_trouble(&error);
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Merges the runs as well where that may be much work for little. True if there was anything to merge.
     fn merge_last(&self) -> bool {
         self.look_for_garbage(true);
@@ -261,7 +284,7 @@ impl<D: Device> WritePath<D> {
 
     /// On a full disk, emptied segments that a snapshot holds are worth more than the snapshot.
     pub(crate) fn end_snapshot_in_the_way(&self) -> Result<()> {
-        if self.checkpoint_state().0 > 0 && self.snapshots.end_oldest() {
+        if self.is_hold_awaited() && self.snapshots.end_oldest() {
             unless_full(self.take_out_dead())?;
             self.release_retired()?;
         }

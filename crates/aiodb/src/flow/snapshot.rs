@@ -9,7 +9,6 @@ use std::sync::Arc;
 use crate::flow::lifecycle::Handle;
 use crate::index::snapshots::View;
 use crate::io::{Device, Disk};
-use crate::log::Claim;
 use crate::planted::{self, Bug};
 use crate::store::append_path::AppendPath;
 use crate::store::catalog::{Generation, TableSlot};
@@ -98,22 +97,6 @@ impl<D: Device> AppendPath<D> {
             }
         }
         Ok(true)
-    }
-
-    /// Helps with that where memory has many of them. A put is refused where it must have no more.
-    pub(crate) fn bound_versions(&self, claim: Claim) -> Result<()> {
-        if !self.snapshots.is_behind() {
-            return Ok(());
-        }
-        match self.snapshots.help_to_spill() {
-            Err(error) if claim == Claim::Ordinary && self.snapshots.is_short() => Err(error),
-            // What can be kept in memory is: the oldest snapshot may have to end for that.
-            Err(error) => {
-                self.note_trouble(&error);
-                Ok(())
-            }
-            Ok(_) => Ok(()),
-        }
     }
 }
 

@@ -41,6 +41,8 @@ pub(crate) struct OrderedIndex<D: Device> {
     replayed: AtomicU64,
     /// See [`OrderedIndex::is_incomplete`]. Relaxed: changed before the store has a second thread.
     is_incomplete: AtomicBool,
+    /// Of range tombstones up to this sequence the retained records know. Relaxed: asked and changed under the next lock.
+    ended_to: AtomicU64,
     /// The sequence of the range tombstone that is being carried out, and the last key that was taken out for it.
     carried_to: Mutex<(u64, Vec<u8>), { Rank::CarriedTo as u8 }>,
 }
@@ -75,6 +77,7 @@ impl<D: Device> OrderedIndex<D> {
             committed_sequence: AtomicU64::new(0),
             replayed: AtomicU64::new(0),
             is_incomplete: AtomicBool::new(false),
+            ended_to: AtomicU64::new(0),
             carried_to: Mutex::default(),
         }
     }

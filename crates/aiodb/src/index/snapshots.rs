@@ -61,6 +61,18 @@ pub(crate) struct Snapshots {
     retention: Arc<Retention>,
 }
 
+/// Bytes of the disk that are for others as long as this lives.
+pub(crate) struct Lent<'a> {
+    versions: &'a Versions,
+    bytes: u64,
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        self.versions.lend(self.bytes, false);
+    }
+}
+
 struct Alive {
     view: View,
     /// SeqCst, which is more than it needs: it is set under the lock before versions are given up under the same lock, and readers
@@ -86,6 +98,9 @@ impl Snapshots {
     /// Retains the superseded records of an index key that a snapshot can see. Called before the index forgets them.
     pub(crate) fn retain(&self, key: &[u8], superseded: &Superseded) {
         self.retain_copies(key, superseded, true);
+        if self.versions.is_overfull(MAX_VERSIONS) {
+            self.end_oldest();
+        }
     }
 
     /// Like [`Snapshots::retain`] for records of a layer below, of which later copies may have been superseded already.
@@ -93,11 +108,13 @@ impl Snapshots {
     /// Whoever commits or merges layers supersedes many at a time, and brings them to files himself.
     pub(crate) fn retain_below(&self, key: &[u8], superseded: &Superseded) {
         self.retain_copies(key, superseded, planted::is_on(Bug::EarlierCopyKept));
-        while self.versions.is_behind() && !self.versions.is_stuck() {
-            // An error is met by upkeep, too, which tells of it.
-            if !self.help_to_spill().unwrap_or(false) {
-                break;
-            }
+        // An error is met by upkeep, too, which tells of it.
+        let helps = || self.help_to_spill().unwrap_or(false);
+        while self.versions.is_behind() && !self.versions.is_stuck() && helps() {}
+        // An attempt that failed earlier says little of the next one.
+        while self.versions.is_overfull(MAX_VERSIONS) && helps() {}
+        if self.versions.is_overfull(MAX_VERSIONS) {
+            self.end_oldest();
         }
     }
 
@@ -110,10 +127,6 @@ impl Snapshots {
             if alive.values().any(|alive| alive.sees(entry.sequence, *until)) {
                 self.versions.insert(key, Version { entry: entry.without_value(), until: *until, later });
             }
-        }
-        drop(alive);
-        if self.versions.is_overfull(MAX_VERSIONS) {
-            self.end_oldest();
         }
     }
 
@@ -174,9 +187,21 @@ impl Snapshots {
         self.versions.leave_free(bytes);
     }
 
+    /// Counts bytes of the disk that are lent to others until what this returns is dropped.
+    pub(crate) fn lend(&self, bytes: u64) -> Lent<'_> {
+        self.versions.lend(bytes, true);
+        Lent { versions: &self.versions, bytes }
+    }
+
     /// Where the retained records are.
     pub(crate) fn version_counts(&self) -> VersionCounts {
         self.versions.counts()
+    }
+
+    /// How many range tombstones layers of retained records know of, each as often as it was noted, and how many layers there are.
+    #[cfg(test)]
+    pub(crate) fn noted_ranges(&self) -> (usize, usize) {
+        self.versions.noted_ranges()
     }
 
     /// Removes all files: no read of a snapshot comes any more.
@@ -240,12 +265,16 @@ impl Snapshots {
     }
 
     fn remove(&self, mut alive: MutexGuard<'_, BTreeMap<u64, Alive>>, hold: u64) {
+        let was_oldest = alive.first_key_value().is_some_and(|(oldest, _)| *oldest == hold);
         alive.remove(&hold);
         self.newest.store(newest(&alive), Ordering::SeqCst);
         let needed = |from, until| alive.values().any(|alive| alive.sees(from, until));
-        let dropped = self.versions.prune(alive.is_empty(), needed);
+        let dropped = self.versions.prune(alive.is_empty(), was_oldest, needed);
         drop(alive);
         self.retention.end(hold);
+        if !dropped.is_empty() {
+            self.versions.give_up_jobs();
+        }
         // Their files are removed.
         drop(dropped);
     }

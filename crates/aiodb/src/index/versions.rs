@@ -44,6 +44,8 @@ pub(super) struct Versions {
     load: AtomicUsize,
     /// How many the list had after the last search. Relaxed: it only says when to search next.
     pruned_to: AtomicUsize,
+    /// What memory counted after the last search of all that it has. Relaxed, as above.
+    searched_to: AtomicUsize,
     /// `None` where there is no place for files.
     spill: Option<Spill>,
 }
@@ -177,9 +179,9 @@ impl Versions {
         }
     }
 
-    /// Forgets versions that are not `needed`: all at once when `none` is, else when enough have gathered since the last time. A layer is
-    /// forgotten as a whole. Returns layers that may be dropped, which takes time, without a lock.
-    pub(super) fn prune(&self, none: bool, needed: impl Fn(u64, u64) -> bool) -> Vec<Arc<Layer>> {
+    /// Forgets versions that are not `needed` since a snapshot has ended: all at once when `none` is, else when enough have gathered since the
+    /// last time. A layer is forgotten as a whole. Returns layers that may be dropped, which takes time, without a lock.
+    pub(super) fn prune(&self, none: bool, was_oldest: bool, needed: impl Fn(u64, u64) -> bool) -> Vec<Arc<Layer>> {
         if self.len() == 0 {
             return Vec::new();
         }
@@ -188,10 +190,12 @@ impl Versions {
             let dropped = std::mem::take(&mut state.layers);
             *state = State { next_layer: state.next_layer, ..State::default() };
             self.recount(&state);
+            self.spill.iter().for_each(|spill| spill.note(None));
             return dropped.to_vec();
         }
-        // Where there is no room for what is in memory elsewhere, only this makes some.
-        let is_pressed = self.spill.is_some() && self.is_stuck();
+        // Where there is no room for what is in memory elsewhere, only this makes some. The oldest snapshot alone may have needed much.
+        let has_grown = || self.load() >= self.searched_to.load(Ordering::Relaxed).saturating_add(PRUNE_STEP);
+        let is_pressed = self.spill.is_some() && self.is_stuck() && (was_oldest || has_grown());
         if is_pressed || state.versions >= 2 * self.pruned_to.load(Ordering::Relaxed) + PRUNE_STEP {
             state.prune(&needed);
             self.pruned_to.store(state.versions, Ordering::Relaxed);
@@ -206,7 +210,19 @@ impl Versions {
             dropped = std::mem::replace(&mut state.layers, Arc::new(left)).to_vec();
         }
         self.recount(&state);
+        if is_pressed {
+            self.searched_to.store(self.load(), Ordering::Relaxed);
+        } else {
+            self.searched_to.fetch_min(self.load(), Ordering::Relaxed);
+        }
         dropped
+    }
+
+    /// How many range tombstones layers know of, each as often as it was noted.
+    #[cfg(test)]
+    pub(super) fn noted_ranges(&self) -> (usize, usize) {
+        let layers = Arc::clone(&self.read().layers);
+        (layers.iter().map(|layer| layer.ended.len()).sum(), layers.len())
     }
 
     fn recount(&self, state: &State) {

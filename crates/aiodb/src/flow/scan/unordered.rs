@@ -16,8 +16,11 @@ use crate::store::catalog::TableIndex;
 /// Locations copied from the index at a time, unless one shard has more: about 50 MB.
 const MAX_COPIED: usize = 4 << 20;
 
-/// Keys whose records are retained for snapshots, of the same shards, unless one shard has more.
-const MAX_SUPERSEDED: usize = 256 << 10;
+/// Bytes of keys whose records are retained for snapshots, of the same shards, unless one shard has more.
+const MAX_SUPERSEDED_BYTES: usize = 32 << 20;
+
+/// What such a key takes beside itself, about.
+const SUPERSEDED_OVERHEAD: usize = 64;
 
 /// So many of them are asked for at a time.
 const LISTED_PER_STEP: usize = 4096;
@@ -33,10 +36,12 @@ pub(super) struct Unordered {
     single: Vec<Location>,
     /// Places that share a tag.
     shared: Vec<Vec<Location>>,
-    /// Keys of these shards of which the index may have forgotten records. They are read key by key...
-    superseded: BTreeSet<Vec<u8>>,
-    /// ...and left out where a place leads to them.
-    listed: Option<Arc<BTreeSet<Vec<u8>>>>,
+    /// Keys of these shards of which the index may have forgotten records. They are left out where a place leads to them...
+    superseded: Arc<BTreeSet<Vec<u8>>>,
+    /// ...and read key by key, up to this one by now...
+    read_to: Option<Vec<u8>>,
+    /// ...but for those that have been read because they share a tag.
+    read: BTreeSet<Vec<u8>>,
 }
 
 impl Unordered {
@@ -44,20 +49,26 @@ impl Unordered {
     pub(super) fn add_some<D: Device>(&mut self, fetch: &mut Fetch<D>) -> Result<bool> {
         if let Some(places) = self.shared.pop() {
             for key in fetch.keys_at(&places)? {
-                self.superseded.remove(&key);
                 fetch.add_key(&key);
+                if self.superseded.contains(&key) {
+                    self.read.insert(key);
+                }
             }
             return Ok(true);
         }
         if !self.single.is_empty() {
             let from = self.single.len().saturating_sub(LOCATIONS_PER_STEP);
+            let listed = (!self.superseded.is_empty()).then_some(&self.superseded);
             for location in self.single.drain(from..).rev() {
-                fetch.add_place(location, self.listed.clone());
+                fetch.add_place(location, listed.clone());
             }
             return Ok(true);
         }
-        if let Some(key) = self.superseded.pop_first() {
-            fetch.add_key(&key);
+        if let Some(key) = self.next_superseded() {
+            if !self.read.remove(&key) {
+                fetch.add_key(&key);
+            }
+            self.read_to = Some(key);
             return Ok(true);
         }
         if self.next_shard == SHARDS {
@@ -67,24 +78,32 @@ impl Unordered {
         Ok(true)
     }
 
+    /// The next key that is to be read by itself.
+    fn next_superseded(&self) -> Option<Vec<u8>> {
+        let from = self.read_to.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        self.superseded.range::<[u8], _>((from, Bound::Unbounded)).next().cloned()
+    }
+
     fn copy_shards<D: Device>(&mut self, fetch: &Fetch<D>) -> Result<()> {
         let TableIndex::Hash(index) = &fetch.generation.index else { unreachable!("only hash tables are unordered") };
-        while self.next_shard < SHARDS && self.single.len() < MAX_COPIED && self.superseded.len() < MAX_SUPERSEDED {
+        let (mut superseded, mut superseded_bytes) = (BTreeSet::new(), 0);
+        while self.next_shard < SHARDS && self.single.len() < MAX_COPIED && superseded_bytes < MAX_SUPERSEDED_BYTES {
             index.for_each_run(self.next_shard, &mut |run| match run {
                 [location] => self.single.push(*location),
                 run => self.shared.push(run.to_vec()),
             });
             // Asked after the index: a record is retained before the index forgets it.
-            self.add_superseded(fetch)?;
+            superseded_bytes += self.add_superseded(fetch, &mut superseded)?;
             self.next_shard += 1;
         }
-        self.listed = (!self.superseded.is_empty()).then(|| Arc::new(self.superseded.clone()));
+        (self.superseded, self.read_to) = (Arc::new(superseded), None);
         self.single.sort_unstable_by(|one, other| other.cmp(one));
         Ok(())
     }
 
-    /// Lists the keys of the next shard of which records are retained.
-    fn add_superseded<D: Device>(&mut self, fetch: &Fetch<D>) -> Result<()> {
+    /// Lists the keys of the next shard of which records are retained. Returns about how many bytes they take.
+    fn add_superseded<D: Device>(&self, fetch: &Fetch<D>, superseded: &mut BTreeSet<Vec<u8>>) -> Result<usize> {
+        let mut bytes = 0;
         let (table, snapshots) = (fetch.generation.id, &fetch.engine.snapshots);
         let start = |shard: usize| match shard {
             SHARDS => prefix_key(table + 1, &[]),
@@ -94,8 +113,11 @@ impl Unordered {
         loop {
             let range = (from.as_ref().map(Vec::as_slice), Bound::Excluded(&*to));
             let (keys, reached) = snapshots.versions_in(range, false, LISTED_PER_STEP)?;
-            self.superseded.extend(keys.iter().map(|(key, _)| key[HASHED_KEY_PREFIX_BYTES..].to_vec()));
-            let Reached::Key(last) = reached else { return Ok(()) };
+            for key in keys.iter().map(|(key, _)| &key[HASHED_KEY_PREFIX_BYTES..]) {
+                bytes += key.len() + SUPERSEDED_OVERHEAD;
+                superseded.insert(key.to_vec());
+            }
+            let Reached::Key(last) = reached else { return Ok(bytes) };
             from = Bound::Excluded(last.into());
         }
     }

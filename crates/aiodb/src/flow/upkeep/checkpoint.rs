@@ -66,6 +66,7 @@ impl<D: Device> Upkeep<D> {
         match write() {
             Err(error) if error.is_full() => {
                 let _lent = self.segments.lend_one()?.ok_or(error)?;
+                let _kept = self.snapshots.lend(self.segments.segment_bytes);
                 write()
             }
             written => written,

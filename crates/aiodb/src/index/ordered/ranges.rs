@@ -6,6 +6,7 @@ use crate::index::codec::prefix_key;
 use crate::index::range_tombstones::{RangeTombstone, Urgency};
 use crate::index::runs::{Compaction, RunContext};
 use crate::io::Device;
+use crate::sync::atomic::Ordering;
 
 /// Range tombstones that are carried out at once.
 const RANGES_AT_ONCE: usize = 1024;
@@ -37,8 +38,11 @@ impl<D: Device> OrderedIndex<D> {
             return Ok(false);
         }
         if self.committed.lmdb().is_some() {
-            // Before they are forgotten, after all that may have retained a record without knowing of them.
-            self.snapshots.end_at(&due);
+            // Once, before they are forgotten, and after all that may have retained a record without knowing of them: older ones than those
+            // that are due do not come any more.
+            let known = self.ended_to.load(Ordering::Relaxed);
+            self.snapshots.end_at(&due[due.partition_point(|range| range.sequence <= known)..]);
+            self.ended_to.store(due.last().map_or(known, |range| range.sequence), Ordering::Relaxed);
         }
         let worked = self.committed.carry_out_ranges(&due, &mut carried_to, urgency, context)?;
         self.forget_ranges().map(|()| worked)

@@ -120,6 +120,10 @@ impl Layer {
     /// Without the versions that are not needed, if it is in memory; `None` if none is left.
     pub(super) fn pruned(&self, needed: &impl Fn(u64, u64) -> bool) -> Option<Layer> {
         let Held::Memory(map) = &self.held else { return Some(self.clone()) };
+        let mut all = map.values().flatten();
+        if all.all(|version| needed(version.entry.sequence, version.until)) {
+            return Some(self.clone());
+        }
         let (mut left, mut load, mut versions, mut span) = (Map::new(), 0, 0, Span::NONE);
         for (key, all) in &**map {
             let is_needed = |version: &&Version| needed(version.entry.sequence, version.until);

@@ -44,6 +44,9 @@ pub(crate) fn device_file<D: Device>(file: &dyn ScratchFile) -> &D::File {
     &file.file
 }
 
+/// How the names of files end.
+const SUFFIX: &str = ".versions";
+
 /// The number of the first file.
 const FIRST: u64 = 1;
 
@@ -87,7 +90,7 @@ impl<D: Device> ScratchDirectory<D> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             names => names.map_err(|e| Error::io("list", &self.path, &e))?,
         };
-        for name in names {
+        for name in names.into_iter().filter(|name| name.ends_with(SUFFIX)) {
             let path = self.path.join(name);
             match self.device.remove(&path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -103,7 +106,7 @@ impl<D: Device> ScratchDirectory<D> {
 impl<D: Device> Scratch for ScratchDirectory<D> {
     fn create(&self) -> Result<Box<dyn ScratchFile>> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let path = self.path.join(format!("{number:012}.versions"));
+        let path = self.path.join(format!("{number:012}{SUFFIX}"));
         let made = self.gate.unless_closed(|| {
             self.device.create_dir(&self.path).map_err(|e| Error::io("create", &self.path, &e))?;
             self.device.open(&path, Access::NEW_SEGMENT).map_err(|e| Error::io("create", &path, &e))

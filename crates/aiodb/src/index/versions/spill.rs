@@ -19,8 +19,10 @@ use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Mutex, Rank};
 use crate::{Error, Result};
 
-/// Keys that are looked at in one step: about one write.
+/// Keys that are looked at in one step, at most: about one write. With small lists each layer takes several steps all the same.
 const STEP_KEYS: usize = 4096;
+const LEAST_STEP_KEYS: usize = 4;
+const STEPS_PER_LIST: usize = 4;
 
 /// Bytes of one file: what its filter is made of takes little memory.
 const FILE_BYTES: u64 = 32 << 20;
@@ -34,8 +36,8 @@ const MOST_MERGED_BYTES: u64 = 1 << 30;
 /// A layer is written again when so many range tombstones have been forgotten since.
 const MOST_ENDED: usize = 256;
 
-/// Bytes that a version takes in a file, at most, for what it counts in memory.
-const VERSION_BYTES: u64 = 160;
+/// Bytes that a version takes in a file, at most, for what it counts in memory: the most for keys of which a block has room for one.
+const VERSION_BYTES: u64 = 256;
 
 /// The list is so many times as large before its keys may take no more memory.
 const MOST_LISTS: usize = 4;
@@ -51,6 +53,10 @@ pub(super) struct Spill {
     work: Mutex<Work, { Rank::Spilling as u8 }>,
     /// Bytes of the disk that are for others. Relaxed: a bound.
     leave_free: AtomicU64,
+    /// Bytes that somebody has lent to others for a moment. Relaxed, as above.
+    lent_bytes: AtomicU64,
+    /// Bytes that the merge under way may still write. Relaxed: changed by the thread that has the right to a step.
+    merging_bytes: AtomicU64,
     /// Whether the last attempt found no room, or failed otherwise. Relaxed: what they say may be met late.
     is_refused: AtomicBool,
     has_failed: AtomicBool,
@@ -90,6 +96,8 @@ impl Seen {
 /// Layers on their way to be one layer in files.
 struct Job {
     inputs: Vec<Input>,
+    /// Of the files that it reads.
+    input_bytes: u64,
     walk: Walk,
     output: Option<VersionWriter>,
     made: Vec<VersionFile>,
@@ -112,6 +120,8 @@ impl Spill {
             list_load,
             work: Mutex::default(),
             leave_free: AtomicU64::new(0),
+            lent_bytes: AtomicU64::new(0),
+            merging_bytes: AtomicU64::new(0),
             is_refused: AtomicBool::new(false),
             has_failed: AtomicBool::new(false),
         }
@@ -119,11 +129,22 @@ impl Spill {
 
     /// Whether so many bytes more may be taken.
     fn has_room(&self, bytes: u64) -> bool {
-        let wanted = bytes.saturating_add(self.leave_free.load(Ordering::Relaxed));
+        let for_others = self.leave_free.load(Ordering::Relaxed) + self.lent_bytes.load(Ordering::Relaxed);
+        let wanted = bytes.saturating_add(for_others);
         self.scratch.free_bytes().is_none_or(|free| free >= wanted)
     }
 
-    fn note(&self, outcome: Option<&Error>) {
+    /// Keeps the merge that is under way now, if there is one.
+    fn set_merged(&self, work: &mut Work, merged: Option<Job>) {
+        self.merging_bytes.store(merged.as_ref().map_or(0, Job::unwritten_bytes), Ordering::Relaxed);
+        work.merged = merged;
+    }
+
+    fn step_keys(&self) -> usize {
+        (self.list_load / STEPS_PER_LIST).clamp(LEAST_STEP_KEYS, STEP_KEYS)
+    }
+
+    pub(super) fn note(&self, outcome: Option<&Error>) {
         self.is_refused.store(outcome.is_some_and(Error::is_full), Ordering::Relaxed);
         self.has_failed.store(outcome.is_some_and(|error| !error.is_full()), Ordering::Relaxed);
     }
@@ -142,23 +163,33 @@ impl Versions {
         }
     }
 
-    /// Bytes that the versions in memory, and so many more, may take in files.
-    pub(in crate::index) fn unwritten_bytes(&self, more: usize) -> u64 {
-        if self.spill.is_none() { 0 } else { (self.load() + more) as u64 * VERSION_BYTES }
+    /// Counts bytes of the disk that were lent to others, or no longer are.
+    pub(in crate::index) fn lend(&self, bytes: u64, is_lent: bool) {
+        if let Some(spill) = &self.spill {
+            let more = if is_lent { bytes } else { bytes.wrapping_neg() };
+            spill.lent_bytes.fetch_add(more, Ordering::Relaxed);
+        }
     }
 
-    fn load(&self) -> usize {
+    /// Bytes that the versions in memory, so many more, and the merge that is under way may take in files.
+    pub(in crate::index) fn unwritten_bytes(&self, more: usize) -> u64 {
+        let unwritten =
+            |spill: &Spill| (self.load() + more) as u64 * VERSION_BYTES + spill.merging_bytes.load(Ordering::Relaxed);
+        self.spill.as_ref().map_or(0, unwritten)
+    }
+
+    pub(super) fn load(&self) -> usize {
         self.load.load(Ordering::Relaxed)
     }
 
     /// Whether memory has so much that writers should help to bring it to files.
     pub(in crate::index) fn is_behind(&self) -> bool {
-        self.spill.as_ref().is_some_and(|spill| self.load() >= 2 * spill.list_load)
+        self.spill.as_ref().is_some_and(|spill| self.load() >= spill.list_load.saturating_mul(2))
     }
 
     /// Whether memory has as much as it may, and there is no way to bring it to files.
     pub(in crate::index) fn is_overfull(&self, most: usize) -> bool {
-        let most = self.spill.as_ref().map_or(most, |spill| most.min(MOST_LISTS * spill.list_load));
+        let most = self.spill.as_ref().map_or(most, |spill| most.min(spill.list_load.saturating_mul(MOST_LISTS)));
         self.load() > most && self.is_stuck()
     }
 
@@ -187,7 +218,7 @@ impl Versions {
     /// memory has next to all that it may. True if there may be more to do.
     pub(in crate::index) fn help_to_spill(&self, seen: &dyn Fn() -> Seen) -> Result<bool> {
         let Some(spill) = &self.spill else { return Ok(false) };
-        let mut work = if self.load() >= (MOST_LISTS - 1) * spill.list_load {
+        let mut work = if self.load() >= spill.list_load.saturating_mul(MOST_LISTS - 1) {
             spill.work.lock().expect(NO_PANIC)
         } else {
             let Ok(work) = spill.work.try_lock() else { return Ok(false) };
@@ -200,8 +231,24 @@ impl Versions {
     pub(in crate::index) fn close(&self) -> Result<()> {
         let Some(spill) = &self.spill else { return Ok(()) };
         let mut work = spill.work.lock().expect(NO_PANIC);
-        (work.spilled, work.merged, work.is_closed) = (None, None, true);
+        (work.spilled, work.is_closed) = (None, true);
+        spill.set_merged(&mut work, None);
         spill.scratch.close()
+    }
+
+    /// Gives up what is under way of layers that nobody needs any more, and its files, unless a thread is at it right now: that one finds so
+    /// itself before its next step.
+    pub(super) fn give_up_jobs(&self) {
+        let Some(spill) = &self.spill else { return };
+        let Ok(mut work) = spill.work.try_lock() else { return };
+        let (spilled, merged) = (work.spilled.take(), work.merged.take());
+        work.spilled = spilled.filter(|job| self.is_wanted(job));
+        spill.set_merged(&mut work, merged.filter(|job| self.is_wanted(job)));
+    }
+
+    /// Whether any layer that a job reads is still there.
+    fn is_wanted(&self, job: &Job) -> bool {
+        self.read().layers.iter().any(|layer| job.has(layer.id))
     }
 
     /// Writes a part of the oldest layer in memory. False if there is none.
@@ -212,7 +259,8 @@ impl Versions {
         // After an error nothing is left of the job.
         let outcome = self.next_spilled(spill, work).and_then(|job| self.proceed(spill, job, seen));
         let (job, any) = outcome.inspect_err(|error| spill.note(Some(error)))?;
-        if any {
+        // The first step of a layer that cannot be written may well succeed.
+        if job.is_none() {
             spill.note(None);
         }
         work.spilled = job;
@@ -220,12 +268,17 @@ impl Versions {
     }
 
     fn next_spilled(&self, spill: &Spill, work: &mut Work) -> Result<Option<Job>> {
-        if let Some(job) = work.spilled.take() {
+        if let Some(job) = work.spilled.take().filter(|job| self.is_wanted(job)) {
             return Ok(Some(job));
         }
         let layers = Arc::clone(&self.read().layers);
         let Some(oldest) = layers.iter().rposition(|layer| layer.is_in_memory()) else { return Ok(None) };
-        if !spill.has_room(layers[oldest].load as u64 * VERSION_BYTES) {
+        let bytes = layers[oldest].load as u64 * VERSION_BYTES;
+        if !spill.has_room(bytes + spill.merging_bytes.load(Ordering::Relaxed)) {
+            // A merge can begin again.
+            spill.set_merged(work, None);
+        }
+        if !spill.has_room(bytes) {
             return Err(Error::DiskFull { path: spill.scratch.path().to_path_buf() });
         }
         Job::new(&layers[oldest..=oldest]).map(Some)
@@ -236,18 +289,18 @@ impl Versions {
         if work.is_closed {
             return Ok(false);
         }
-        let mut inputs = work.merged.as_ref().map_or_else(Vec::new, Job::layers);
-        let job = match work.merged.take() {
-            Some(job) => Ok(Some(job)),
+        let under_way = work.merged.take().filter(|job| self.is_wanted(job));
+        spill.set_merged(work, None);
+        let (inputs, job) = match under_way {
+            Some(job) => (job.layers(), Ok(Some(job))),
             None => {
                 let layers = Arc::clone(&self.read().layers);
                 let Some(wanted) = choose(&layers, &work.unreadable, spill.list_load) else { return Ok(false) };
-                let bytes = layers[wanted.clone()].iter().map(|layer| layer.bytes()).sum();
-                if !spill.has_room(bytes) {
+                let wanted = &layers[wanted];
+                if !spill.has_room(bytes_of(wanted)) {
                     return Ok(false);
                 }
-                inputs = layers[wanted.clone()].iter().map(|layer| layer.id).collect();
-                Job::new(&layers[wanted]).map(Some)
+                (wanted.iter().map(|layer| layer.id).collect(), Job::new(wanted).map(Some))
             }
         };
         let outcome = job.and_then(|job| self.proceed(spill, job, seen));
@@ -256,7 +309,7 @@ impl Versions {
                 work.unreadable.extend(inputs);
             }
         })?;
-        work.merged = job;
+        spill.set_merged(work, job);
         Ok(any)
     }
 
@@ -298,21 +351,31 @@ impl Versions {
     }
 }
 
-/// Layers that are to be merged: such that follow each other, none of a larger size than the most of them. Or one that is to be written again.
-fn choose(layers: &[Arc<Layer>], unreadable: &BTreeSet<u64>, unit: usize) -> Option<std::ops::Range<usize>> {
-    let is_readable = |layer: &Arc<Layer>| !unreadable.contains(&layer.id);
-    let tier = |layer: &Arc<Layer>| (layer.versions / unit).max(1).ilog(FAN_OUT);
+fn bytes_of(layers: &[Arc<Layer>]) -> u64 {
+    layers.iter().map(|layer| layer.bytes()).sum()
+}
+
+/// Layers in files that are to be merged: such that follow each other, none of a larger size than the most of them. Or one that is to be
+/// written again. Of too many bytes the newest are merged.
+pub(super) fn choose(layers: &[Arc<Layer>], unreadable: &BTreeSet<u64>, unit: usize) -> Option<std::ops::Range<usize>> {
+    // One in memory comes to a file first: range tombstones that are forgotten meanwhile are noted of it.
+    let is_readable = |layer: &Arc<Layer>| !layer.is_in_memory() && !unreadable.contains(&layer.id);
+    let tier = |layer: &Arc<Layer>| {
+        // Long keys have few versions in many bytes.
+        let units = (layer.bytes() / (unit as u64).saturating_mul(VERSION_BYTES)) as usize;
+        (layer.versions / unit).max(units).max(1).ilog(FAN_OUT)
+    };
     let most = layers.iter().map(|layer| tier(layer)).max()?;
     for wanted in 0..=most {
         let mut start = 0;
         while start < layers.len() {
             let is_taken = |layer: &&Arc<Layer>| is_readable(layer) && tier(layer) <= wanted;
             let count = layers[start..].iter().take_while(is_taken).count();
-            let taken = start..start + count;
-            let of_tier = layers[taken.clone()].iter().filter(|layer| tier(layer) == wanted).count();
-            let bytes: u64 = layers[taken.clone()].iter().map(|layer| layer.bytes()).sum();
-            if of_tier >= FAN_OUT && bytes <= MOST_MERGED_BYTES {
-                return Some(taken);
+            let taken = &layers[start..start + count];
+            let of_tier = taken.iter().filter(|layer| tier(layer) == wanted).count();
+            let fitting = (0..=count).rev().find(|some| bytes_of(&taken[..*some]) <= MOST_MERGED_BYTES).unwrap_or(0);
+            if of_tier >= FAN_OUT && fitting >= FAN_OUT {
+                return Some(start..start + fitting);
             }
             start += count + 1;
         }
@@ -325,7 +388,14 @@ impl Job {
     fn new(layers: &[Arc<Layer>]) -> Result<Job> {
         let inputs = layers.iter().map(|layer| Input { id: layer.id, ended: layer.ended.len() }).collect();
         let walk = Walk::new(Vec::new(), layers, (Bound::Unbounded, Bound::Unbounded), false, MERGE_UNITS)?;
-        Ok(Job { inputs, walk, output: None, made: Vec::new(), versions: 0, span: Span::NONE })
+        let input_bytes = bytes_of(layers);
+        Ok(Job { inputs, input_bytes, walk, output: None, made: Vec::new(), versions: 0, span: Span::NONE })
+    }
+
+    /// Bytes that a merge may still write.
+    fn unwritten_bytes(&self) -> u64 {
+        let written = self.made.iter().map(VersionFile::bytes).chain(self.output.iter().map(VersionWriter::bytes));
+        self.input_bytes.saturating_sub(written.sum())
     }
 
     fn layers(&self) -> Vec<u64> {
@@ -338,7 +408,7 @@ impl Job {
 
     /// Writes some more keys; true once all are written.
     fn advance(&mut self, spill: &Spill, seen: &Seen) -> Result<bool> {
-        for _ in 0..STEP_KEYS {
+        for _ in 0..spill.step_keys() {
             let Some((key, mut versions)) = self.walk.next()? else {
                 return self.finish_file().map(|()| true);
             };

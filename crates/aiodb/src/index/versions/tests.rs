@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 
-use super::VersionCounts;
 use super::scratch::ScratchDirectory;
+use super::spill::choose;
+use super::{Seen, Version, VersionCounts, Versions};
 use crate::format::entry::Entry;
 use crate::format::location::Location;
 use crate::format::record::{Form, Kind};
@@ -214,11 +215,13 @@ fn files_show_what_memory_would() {
                 68..=72 if both.alive.len() < 6 => both.begin(),
                 73..=74 if !both.alive.is_empty() => both.end(random.usize(..both.alive.len())),
                 75..=94 => {
-                    let before = both.spilled.version_counts();
-                    both.spilled.spill_some().expect("there is room");
-                    let after = both.spilled.version_counts();
-                    written += usize::from(after.in_files > before.in_files);
-                    merged += usize::from(after.in_memory == before.in_memory && after.in_files < before.in_files);
+                    for _ in 0..random.usize(1..=6) {
+                        let before = both.spilled.version_counts();
+                        both.spilled.spill_some().expect("there is room");
+                        let after = both.spilled.version_counts();
+                        written += usize::from(after.in_files > before.in_files);
+                        merged += usize::from(after.in_memory == before.in_memory && after.in_files < before.in_files);
+                    }
                 }
                 _ => both.check(&mut random, &format!("seed {seed}, step {step}")),
             }
@@ -325,11 +328,87 @@ fn a_write_that_fails_loses_nothing() {
     snapshots.set_sequence(hold, 10);
     overwrite_all(&snapshots, 0..LISTED as u64, 15);
     device.fail(Call::Write, 0, 1, |path| path.starts_with(DIRECTORY));
-    assert!(snapshots.spill_some().is_err());
+    assert!([(); 4].iter().any(|()| snapshots.spill_some().is_err()));
     assert_eq!((files(&device), snapshots.version_counts().in_memory), (0, LISTED));
     spill_all(&snapshots);
     assert_eq!((files(&device), snapshots.version_counts().in_files), (1, LISTED));
     assert!(seen(&snapshots, &u64::to_be_bytes(3), 10).expect("files can be read").newest().is_some());
+}
+
+/// A layer takes several steps, of which the first succeed: no success before the last one says that there is room.
+#[test]
+fn memory_is_bounded_where_layers_fail_at_their_end() {
+    let device = machine();
+    let snapshots = spilling(&device);
+    let (hold, ended) = snapshots.begin(0);
+    snapshots.set_sequence(hold, 10);
+    device.fail(Call::Sync, 0, u64::MAX, |path| path.starts_with(DIRECTORY));
+    for number in 0..20 * LISTED as u64 {
+        overwrite_all(&snapshots, number..number + 1, 15);
+        let _ = snapshots.help_to_spill();
+        let in_memory = snapshots.version_counts().in_memory;
+        assert!(in_memory <= 5 * LISTED, "{in_memory}");
+    }
+    assert!(ended.load(std::sync::atomic::Ordering::SeqCst));
+}
+
+/// That files could not be written for snapshots that have ended says nothing of the next ones.
+#[test]
+fn a_disk_that_was_full_ends_no_snapshot_later() {
+    let device = machine();
+    let snapshots = spilling(&device);
+    let (earlier, _) = snapshots.begin(0);
+    snapshots.set_sequence(earlier, 10);
+    device.set_capacity(Some(device.used_bytes()));
+    overwrite_all(&snapshots, 0..2 * LISTED as u64, 15);
+    assert!(snapshots.spill_some().is_err());
+    snapshots.end(earlier);
+    device.set_capacity(None);
+    let (hold, ended) = snapshots.begin(0);
+    snapshots.set_sequence(hold, 20);
+    // As a commit does it.
+    for number in 0..6 * LISTED as u64 {
+        snapshots.retain_below(&number.to_be_bytes(), &[(entry(1, number as u32), 25)].into_iter().collect());
+    }
+    assert!(!ended.load(std::sync::atomic::Ordering::SeqCst));
+}
+
+/// What a merge has read and written goes at once, too.
+#[test]
+fn a_merge_for_nobody_is_given_up() {
+    let device = machine();
+    let snapshots = spilling(&device);
+    let (hold, _) = snapshots.begin(0);
+    snapshots.set_sequence(hold, 10);
+    for layer in 0..4 {
+        overwrite_all(&snapshots, 100 * layer..100 * layer + LISTED as u64, 15);
+        while snapshots.help_to_spill().expect("there is room") {}
+    }
+    assert!(files(&device) == 4 && snapshots.spill_some().expect("there is room"));
+    assert!(files(&device) > 4, "a merge is under way");
+    snapshots.end(hold);
+    assert_eq!(files(&device), 0);
+}
+
+/// One in memory comes to a file first: range deletes that are forgotten before a merge is done are noted of it under its number.
+#[test]
+fn a_layer_in_memory_is_not_merged() {
+    let device = machine();
+    let versions = Versions::spilling(Arc::new(ScratchDirectory::new(&device, DIRECTORY.into())), [7; 16], LISTED);
+    let fill = |layer: u64| {
+        for number in 0..LISTED as u64 {
+            let version = Version { entry: entry(1, number as u32), until: 15, later: true };
+            versions.insert(&(100 * layer + number).to_be_bytes(), version);
+        }
+    };
+    for layer in 0..3 {
+        fill(layer);
+        while versions.spill_some(&|| Seen::new([10].into_iter())).expect("there is room") {}
+    }
+    fill(3);
+    let layers = Arc::clone(&versions.read().layers);
+    assert_eq!((layers.len(), layers[0].is_in_memory()), (4, true));
+    assert_eq!(choose(&layers, &Default::default(), LISTED), None);
 }
 
 #[test]
@@ -349,7 +428,7 @@ fn damage_is_an_error_and_never_absence() {
     // Merges leave it as it is, and go on with others.
     for round in 1..10u64 {
         overwrite_all(&snapshots, 100 * round..100 * round + LISTED as u64, 15);
-        let outcomes = [(); 6].map(|()| snapshots.spill_some());
+        let outcomes = [(); 40].map(|()| snapshots.spill_some());
         assert!(outcomes.iter().filter(|outcome| outcome.is_err()).count() <= 1, "{outcomes:?}");
     }
     assert!(files(&device) < 8);

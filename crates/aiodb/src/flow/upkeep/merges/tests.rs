@@ -249,7 +249,7 @@ fn blocks_of_a_dropped_table_stay_compressed_while_a_snapshot_sees_it() {
     let disk_bytes = || other.stats().expect("the table is there").index_disk_bytes;
     let before = disk_bytes();
 
-    let snapshot = db.snapshot();
+    let snapshot = db.snapshot().expect("the store is open");
     db.drop_table("dropped").expect("the table is there");
     fill(&other, 0..10);
     while db.engine.engine.compact_some(u64::MAX).expect("the machine runs") {}

@@ -278,13 +278,8 @@ impl State {
 
     /// Keys of the list in a range.
     fn list(&self, range: KeyRange<'_>, backward: bool, limit: usize) -> (Vec<KeyWithVersions>, Reached) {
-        let cloned = |(key, versions): (&Box<[u8]>, &KeyVersions)| (key.clone(), versions.clone());
-        let keys = self.list.range::<[u8], _>(range);
-        let found = if backward {
-            keys.rev().take(limit).map(cloned).collect()
-        } else {
-            keys.take(limit).map(cloned).collect()
-        };
+        let keys = self.list.range::<[u8], _>(range).map(|(key, versions)| (key.clone(), versions.clone()));
+        let found = if backward { keys.rev().take(limit).collect() } else { keys.take(limit).collect() };
         with_reached(found, limit)
     }
 

@@ -10,7 +10,7 @@ use crate::index::snapshots::View;
 use crate::store::epochs::Epochs;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Mutex, Rank, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use crate::{Error, IndexKind, Result};
+use crate::{Compression, Error, IndexKind, Result};
 
 /// The incarnation of a table between two truncates: records name it by its id, which is never used again.
 pub(crate) struct Generation {

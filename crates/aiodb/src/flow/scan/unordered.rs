@@ -58,7 +58,7 @@ impl Unordered {
         }
         if !self.single.is_empty() {
             let from = self.single.len().saturating_sub(LOCATIONS_PER_STEP);
-            let listed = (!self.superseded.is_empty()).then_some(&self.superseded);
+            let listed = (!self.superseded.is_empty()).then(|| Arc::clone(&self.superseded));
             for location in self.single.drain(from..).rev() {
                 fetch.add_place(location, listed.clone());
             }

@@ -59,7 +59,9 @@ fn versions_are_told_once_of_a_range_delete() {
     let put = |keys: &[u64]| {
         for some in keys.chunks(1000) {
             let mut batch = Batch::new();
-            some.iter().for_each(|key| batch.put(&table, &key.to_be_bytes(), b"value").expect("it fits"));
+            for key in some {
+                batch.put(&table, &key.to_be_bytes(), b"value").expect("it fits");
+            }
             db.write_with(&batch, Durability::None).expect("the machine runs");
         }
         db.checkpoint().expect("the machine runs");

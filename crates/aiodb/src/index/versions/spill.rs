@@ -238,7 +238,7 @@ impl Versions {
 
     /// Gives up what is under way of layers that nobody needs any more, and its files, unless a thread is at it right now: that one finds so
     /// itself before its next step.
-    pub(super) fn give_up_jobs(&self) {
+    pub(in crate::index) fn give_up_jobs(&self) {
         let Some(spill) = &self.spill else { return };
         let Ok(mut work) = spill.work.try_lock() else { return };
         let (spilled, merged) = (work.spilled.take(), work.merged.take());
@@ -365,7 +365,7 @@ pub(super) fn choose(layers: &[Arc<Layer>], unreadable: &BTreeSet<u64>, unit: us
         let units = (layer.bytes() / (unit as u64).saturating_mul(VERSION_BYTES)) as usize;
         (layer.versions / unit).max(units).max(1).ilog(FAN_OUT)
     };
-    let most = layers.iter().map(|layer| tier(layer)).max()?;
+    let most = layers.iter().map(tier).max()?;
     for wanted in 0..=most {
         let mut start = 0;
         while start < layers.len() {

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.aiodb.store.Batch;
@@ -14,6 +15,7 @@ import io.aiodb.store.Range;
 import io.aiodb.store.Rows;
 import io.aiodb.store.Snapshot;
 import io.aiodb.store.Store;
+import io.aiodb.store.StoreException;
 import io.aiodb.store.Stores;
 import io.aiodb.store.Table;
 import java.nio.file.Files;

@@ -30,10 +30,9 @@ pub fn hunt(bug: Bug, seeds: u64) -> Option<Found> {
             (&[FIRST_FILTERED][..], Tables::Lsm)
         }
         Bug::PackedKeysLost | Bug::BlockUncutAtTable => (&[FIRST_COMPRESSED][..], Tables::Lsm),
-        Bug::FrozenVersionsUnseen
-        | Bug::VersionFilterForgetsKey
-        | Bug::VersionMergeForgetsOldest
-        | Bug::LayersNeverEnded => (&[FIRST_SPILLED][..], Tables::Any),
+        Bug::FrozenVersionsUnseen | Bug::VersionFilterForgetsKey | Bug::VersionMergeForgetsOldest => {
+            (&[FIRST_SPILLED][..], Tables::Any)
+        }
         bug if bug.is_of_runs() => (&[FIRST_SORTED][..], Tables::Lsm),
         _ => (&[FIRST_TIMED, FIRST_AIMED, FIRST_WAITING][..], Tables::Any),
     };

@@ -176,8 +176,6 @@ pub enum Bug {
     VersionFilterForgetsKey,
     /// What only the oldest of several snapshots sees is left out when versions come to files, or are merged there.
     VersionMergeForgetsOldest,
-    /// A range delete that is forgotten ends no versions but those in the list.
-    LayersNeverEnded,
 }
 
 #[cfg(feature = "planted-bugs")]
@@ -206,7 +204,7 @@ mod switch {
 
     impl Bug {
         /// Bugs that one thread is enough for: the simulator finds them.
-        pub const ALL: [Bug; 73] = [
+        pub const ALL: [Bug; 72] = [
             Bug::AckBeforeFlush,
             Bug::EarlierBatchesUnflushed,
             Bug::SegmentHeaderUnflushed,
@@ -279,7 +277,6 @@ mod switch {
             Bug::FrozenVersionsUnseen,
             Bug::VersionFilterForgetsKey,
             Bug::VersionMergeForgetsOldest,
-            Bug::LayersNeverEnded,
         ];
 
         /// Whether only tables of kind `lsm` run into it.

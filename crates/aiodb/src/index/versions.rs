@@ -26,7 +26,6 @@ use crate::format::versions::{KeyVersions, KeyWithVersions};
 use crate::index::chain::VersionChain;
 use crate::index::memtable::{KeyRange, Reached};
 use crate::index::range_tombstones::RangeTombstone;
-use crate::planted::{self, Bug};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Rank, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -167,7 +166,7 @@ impl Versions {
             }
         }
         let is_concerned = |layer: &Layer| ranges.iter().any(|range| layer.may_be_ended_by(range));
-        if planted::is_on(Bug::LayersNeverEnded) || !state.layers.iter().any(|layer| is_concerned(layer)) {
+        if !state.layers.iter().any(|layer| is_concerned(layer)) {
             return;
         }
         for layer in Arc::make_mut(&mut state.layers) {

@@ -101,6 +101,7 @@ def test_a_server_is_named_after_the_node_that_has_it() -> None:
     folder = "/runs/mixed_r1/cluster/node3/redis/data"
     assert role("redis-server", ["redis-server 127.0.7.3:6379"], folder) == "redis-server of node 3"
     assert role("java", ["java", "-Daiodb.node=/runs/cluster/node2"], "/checkout") == "node 2"
+    assert role("java", ["java", "-Daiodb.node=/runs/cluster"], "/checkout") == "java", "a tool that asks a node"
     assert role("mariadbd", ["mariadbd"], "/runs/mysql_r1/mysql/node1/mysql/data") == "mariadbd", "of no node"
     assert isinstance(psutil.Process().cwd(), str)
 

@@ -19,8 +19,8 @@ from harness.network_usage import Traffic, TrafficCounter
 from harness.node_usage import Counts, NodeSample, node_counts, node_samples, read_nodes
 
 PERIOD_SECONDS = 1.0
-# By these words of its command line a virtual machine is known.
-NODE_PROPERTY = "-Daiodb.node="
+# By these words of its command line a virtual machine is known. Tools that ask a node name the cluster's folder.
+_NODE = re.compile(r"-Daiodb\.node=.*/node(\d+)")
 CLIENT_JAR = "aiodb-ycsb-0.1.0.jar"
 # The folder that a node's database server works in, and how its name goes on.
 _NODE_SERVER = re.compile(r"/cluster/node(\d+)/[a-z]+/data$")
@@ -303,8 +303,8 @@ def role(name: str, command: Sequence[str], folder: str = "") -> str:
     if of_node := _NODE_SERVER.search(folder):
         return f"{name}{OF_NODE}{of_node[1]}"
     for word in command:
-        if word.startswith(NODE_PROPERTY):
-            return f"node {word.rpartition('node')[2]}"
+        if of_node := _NODE.fullmatch(word):
+            return f"node {of_node[1]}"
         if word.endswith(CLIENT_JAR):
             return "YCSB"
     return name

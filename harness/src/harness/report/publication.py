@@ -15,7 +15,7 @@ from harness.plan import Campaign, runs
 from harness.report.evidence import Evidence, raw_evidence
 from harness.report.older import is_older, outcomes_of_older, variant_of
 from harness.report.panels import Panel
-from harness.report.thinning import shortened, thin
+from harness.report.thinning import PANEL_DIGITS, shortened, thin
 from harness.report.verdict import below, verdict_of
 from harness.results import Point, Results, origin_of, read_plan
 from harness.rows import Row
@@ -51,8 +51,11 @@ def publish(results: Results, target: Path, checkout: Path, evidence: Evidence |
 def write_published(published: Published, folder: Path, checkout: Path) -> None:
     """Writes summary and series into a folder."""
     summary, series = _summary(published, checkout), _series(published)
-    write_whole(folder / SUMMARY, below(checkout, json.dumps(summary, indent=1, ensure_ascii=False) + "\n"))
-    write_whole(folder / SERIES, json.dumps(series, separators=(",", ":"), ensure_ascii=False) + "\n")
+    for name, text in (
+        (SUMMARY, json.dumps(summary, indent=1, ensure_ascii=False)),
+        (SERIES, json.dumps(series, separators=(",", ":"), ensure_ascii=False)),
+    ):
+        write_whole(folder / name, below(checkout, text) + "\n")
 
 
 def _summary(published: Published, checkout: Path) -> dict[str, Any]:
@@ -131,7 +134,8 @@ def _series(published: Published) -> dict[str, Any]:
         "rows": {run_id: [_curves(row) for row in outcome.rows] for run_id, outcome in results.outcomes.items()},
         "panels": {
             run_id: [
-                {"title": panel.title, "lines": [[name, thin(line)] for name, line in panel.lines]} for panel in shown
+                {"title": panel.title, "lines": [[name, thin(line, digits=PANEL_DIGITS)] for name, line in panel.lines]}
+                for panel in shown
             ]
             for run_id, shown in evidence.panels.items()
         },

@@ -223,7 +223,8 @@ RACES := EpochMovesUnderReaders:interleavings_of_pins \
 	ChunksOfAnotherTable:interleavings_of_batches_and_truncates \
 	BatchTornByTruncate:interleavings_of_batches_and_truncates TurnAskedLate:interleavings_of_full_memtables \
 	OldLookUpBelieved:interleavings_of_moves_and_commits \
-	TableChangeMissed:interleavings_of_checkpoints_and_changes_of_tables
+	TableChangeMissed:interleavings_of_checkpoints_and_changes_of_tables \
+	FrozenVersionsUnseen:interleavings_of_snapshots_and_spills
 
 .PHONY: race-planted
 race-planted: compiler ## Plant races in the engine one by one: its threads' orders must show each (SCHEDULES=)

@@ -162,7 +162,9 @@ pub enum Error {
         table: String,
     },
     /// A snapshot, or a scan, was ended so that the store could go on.
-    #[error("the store ended this snapshot, since the disk had no room for what it held back: take a new one")]
+    #[error(
+        "the store ended this snapshot: the disk had no room for what it held back, or too many range deletes waited behind it; take a new one"
+    )]
     SnapshotEnded,
     /// A table merges with an operator that the program has not registered, or with none.
     #[error("{}", no_merge_operator(name.as_deref()))]

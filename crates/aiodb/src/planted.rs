@@ -156,7 +156,8 @@ pub enum Bug {
     VerdictOfNeighbour,
     /// Keys that do not fit into a compressed block are lost instead of coming into the next one.
     PackedKeysLost,
-    /// A block is not cut where a table begins whose blocks are compressed in another way.
+    /// Keys that are not in a block yet are left where they are when a table begins whose blocks are compressed in another way: lost, or out
+    /// of order.
     BlockUncutAtTable,
     /// A backup leaves out a file that the manifest of its runs names.
     BackupForgetsRun,
@@ -174,7 +175,7 @@ pub enum Bug {
     FrozenVersionsUnseen,
     /// The filter of a file of versions does not know the file's last key.
     VersionFilterForgetsKey,
-    /// What only the oldest of several snapshots sees is left out when versions come to files, or are merged there.
+    /// What only the oldest snapshot sees is left out when versions come to files, or are merged there.
     VersionMergeForgetsOldest,
 }
 

@@ -95,7 +95,8 @@ fn a_scan_goes_on_under_five_times_as_many_overwrites_as_memory_had_records() {
         // Of `hash` and `lsm` tables superseded records are found out behind the scenes.
         eventually("memory has few of the records that the scan needs", || {
             let stats = db.stats();
-            stats.kept_versions - stats.kept_versions_in_files < 1 << 17
+            let is_in_files = kind == IndexKind::Lsm || stats.kept_versions_in_files > 0;
+            is_in_files && stats.kept_versions - stats.kept_versions_in_files < 1 << 17
         });
         let stats = db.stats();
         assert!(kind != IndexKind::Lmdb || stats.kept_versions_in_files > KEYS / 2, "{stats:?}");

@@ -33,7 +33,7 @@ impl<D: Device> Db<D> {
     /// when this returns, or not at all. Others are filled by puts, and are seen while they grow; after an error they are dropped, but
     /// after the death of the process the part that was copied is left. In either case the copy is durable when this returns.
     ///
-    /// Fails with [`Error::TableExists`], [`Error::SnapshotEnded`] where the disk is full meanwhile, [`Error::MergedExpiry`], or as
+    /// Fails with [`Error::TableExists`], [`Error::SnapshotEnded`] where the store ends its snapshot meanwhile, [`Error::MergedExpiry`], or as
     /// reads and writes do.
     pub fn copy_table(
         &self,

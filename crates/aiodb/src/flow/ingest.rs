@@ -199,7 +199,7 @@ impl<D: Device> WritePath<D> {
             && self.commit.failure().is_none()
             && !matches!(error, Error::Closed)
         {
-            self.forget_generation(|| Some(generation));
+            self.forget_generation(|| Some(self.catalog.give_up(generation)));
         }
         made?
     }
@@ -231,7 +231,7 @@ impl<D: Device> WritePath<D> {
         // First: their room is there when others are told so.
         ingesting.runs = None;
         ingesting.piece = Piece::default();
-        self.catalog.release(&ingesting.name, ingesting.generation.id);
+        self.catalog.release(&ingesting.name);
         self.staging.end(staged);
         self.note_freeing();
     }

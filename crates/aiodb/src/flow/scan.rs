@@ -97,7 +97,7 @@ pub(crate) fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
 /// not seen; the table may even be truncated or dropped.
 ///
 /// Each record comes from [`Scan::next_record`] without being copied, or from the iterator. A scan holds on to its
-/// moment as a [`crate::Snapshot`] does, and ends with [`Error::SnapshotEnded`] where a full disk needs what that holds back.
+/// moment as a [`crate::Snapshot`] does, and ends with [`Error::SnapshotEnded`] where the store ends it: see [`crate::Snapshot`].
 pub struct Scan<D: Device = Disk> {
     source: Source<D>,
     fetch: Fetch<D>,

@@ -1,8 +1,9 @@
 //! Snapshots: reads as of one moment, while writes go on.
 //!
 //! The records that a snapshot needs are retained in two ways: superseded entries as versions (`index/snapshots.rs`), in memory and in
-//! files, and the bytes of segments that are retired after it began (`retention.rs`). Both are bounded by the disk alone. When that is
-//! full, puts are refused; when deletes find no room either, the oldest snapshot ends, and reads through it are typed errors from then on.
+//! files, and the bytes of segments that are retired after it began (`retention.rs`). When the disk is
+//! full for them, puts are refused; when deletes find no room either, the oldest snapshot ends, and reads through it are typed errors from then
+//! on. So it does where files cannot be written, and where 1,024 range deletes wait behind it.
 
 use std::sync::Arc;
 
@@ -58,8 +59,9 @@ impl<D: Device> Drop for Moment<D> {
 /// made, whole batches or nothing of them, and nothing later; records that expire later stay visible in it.
 ///
 /// Overwritten records and emptied segments are retained for it as long as it lives: [`crate::Stats::held_bytes`] says how much that is.
-/// On a disk that is full for it puts are refused, while reads and deletes go on. When deletes find no room either, or what was dropped or
-/// deleted by ranges is needed, the store ends its oldest snapshot, and reads through it fail with [`Error::SnapshotEnded`]. It does not
+/// On a disk that is full for it puts are refused, while reads and deletes go on. The store ends its oldest snapshot when deletes find no
+/// room either, when a write needs the room of what was dropped or deleted by ranges, when 1,024 range deletes wait behind it, and when files
+/// cannot be written: reads through it fail with [`Error::SnapshotEnded`] then. It does not
 /// survive a restart.
 pub struct Snapshot<D: Device = Disk> {
     pub(crate) moment: Arc<Moment<D>>,

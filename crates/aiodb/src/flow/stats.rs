@@ -124,7 +124,7 @@ impl<D: Device> Engine<D> {
         let states: Vec<State> = self.segments.iter().map(|segment| segment.state()).collect();
         let count = |wanted: &[State]| states.iter().filter(|state| wanted.contains(state)).count() as u64;
         let counters = &self.commit.counters;
-        let (snapshots, kept_versions) = self.snapshots.counts();
+        let (snapshots, _) = self.snapshots.counts();
         let versions = self.snapshots.version_counts();
         let files = self.device.open_files();
         let recovered = self.recovered.get().copied().unwrap_or_default();
@@ -155,7 +155,7 @@ impl<D: Device> Engine<D> {
             unsettled_tags: self.settling.len() as u64,
             oldest_pin_ms: self.epochs.age_ms(self.device.clock_ms()),
             snapshots: snapshots as u64,
-            kept_versions: kept_versions as u64,
+            kept_versions: (versions.in_memory + versions.in_files) as u64,
             kept_versions_in_files: versions.in_files as u64,
             held_bytes: versions.file_bytes + self.held_segments() as u64 * self.segments.segment_bytes,
             waiting_range_deletes: self.ordered.open().map(|ordered| ordered.ranges.len() as u64).sum(),

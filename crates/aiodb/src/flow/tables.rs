@@ -49,20 +49,14 @@ impl<D: Device> WritePath<D> {
             (features.filters, known.filters, &catalog.has_filters),
             (features.compressed_blocks, known.compressed_blocks, &catalog.has_compressed_blocks),
         ];
-        for (_, is_known, feature) in wanted.into_iter().filter(|(is_wanted, ..)| *is_wanted) {
-            if is_known {
-                feature.store(true, Ordering::SeqCst);
-            } else {
-                self.declare(feature)?;
-            }
-        }
-        Ok(())
+        let mut wanted = wanted.into_iter().filter(|(is_wanted, ..)| *is_wanted);
+        wanted.try_for_each(|(_, is_known, feature)| self.declare(feature, is_known))
     }
 
-    /// Makes a manifest that says that there may be something of which earlier programs know nothing, if there is none, before
+    /// Makes a manifest that says that there may be something of which earlier programs know nothing, if there is none (`is_known`), before
     /// anything in the log depends on it.
-    fn declare(&self, feature: &AtomicBool) -> Result<()> {
-        if feature.swap(true, Ordering::SeqCst) {
+    fn declare(&self, feature: &AtomicBool, is_known: bool) -> Result<()> {
+        if feature.swap(true, Ordering::SeqCst) || is_known {
             return Ok(());
         }
         self.checkpoint().inspect_err(|_| feature.store(false, Ordering::SeqCst))

@@ -77,7 +77,7 @@ impl Compressor {
 }
 
 thread_local! {
-    /// Memory for decompression. That of one call takes longer to be had than a short value takes to be decompressed.
+    /// Memory for decompression, kept from one call to the next.
     static DECOMPRESSOR: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
 }
 

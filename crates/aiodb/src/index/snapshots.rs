@@ -2,7 +2,8 @@
 //!
 //! A snapshot is a sequence: it sees the records up to it. Records that an index no longer refers to, because newer ones superseded
 //! them, are listed as versions until no snapshot can see them. What memory has of them is bounded, and goes to files beyond that
-//! (`versions.rs`). Only where the disk has no room for those, or they fail, the oldest snapshot ends.
+//! (`versions.rs`). The oldest snapshot ends where the disk has no room for those, where they cannot be written, and where too many range
+//! deletes wait behind it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -146,7 +147,7 @@ impl Snapshots {
         self.versions.add(key, view.sequence, chain)
     }
 
-    /// The keys of retained records in a range of index keys, with all of these: about `limit` keys, from the range's start or, backward,
+    /// The keys of retained records in a range of index keys, with all of these: at most `limit` keys, from the range's start or, backward,
     /// from its end. Says how far it came.
     pub(crate) fn versions_in(
         &self,

@@ -2,7 +2,8 @@
 //! its keys are a table's id and a key as that table's index has it; of a `hash` table its hash comes before the key.
 //!
 //! The list in memory is bounded. When it has reached a bound it becomes a layer that takes no more versions, and a new list begins; layers
-//! are brought to files, and files are merged (`spill.rs`). Who looks a key up asks the list, then the layers, newest first.
+//! are brought to files, and files are merged (`spill.rs`). Who looks a key up takes what the list has,
+//! then asks the layers, oldest first, and puts what the list had on top.
 
 mod file;
 mod layer;

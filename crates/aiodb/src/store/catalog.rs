@@ -1,6 +1,6 @@
 //! The named tables.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::format::segment::Features;
@@ -116,10 +116,10 @@ struct Tables {
     by_name: BTreeMap<String, Arc<TableSlot>>,
     by_id: BTreeMap<u32, Arc<Generation>>,
     next_id: u32,
-    /// The names of tables that are being made with their contents.
-    reserved: BTreeSet<String>,
-    /// How blocks of generations are compressed that runs have keys of and no table has: it has them later, or had them before.
-    compressed_apart: BTreeMap<u32, Compression>,
+    /// The names of tables that are being made with their contents, with the ids of these and how their blocks are compressed.
+    reserved: BTreeMap<String, (u32, Compression)>,
+    /// How blocks of generations are compressed that are to be purged.
+    compressed_gone: BTreeMap<u32, Compression>,
 }
 
 impl Tables {
@@ -135,7 +135,7 @@ impl Tables {
     fn keep_compression(&mut self, generation: &Generation) {
         let compression = generation.settings.block_compression;
         if compression != Compression::None {
-            self.compressed_apart.insert(generation.id, compression);
+            self.compressed_gone.insert(generation.id, compression);
         }
     }
 }
@@ -151,7 +151,8 @@ pub(crate) struct Catalog {
     pub(crate) changes: Epochs,
     /// What there may be as far as its files said when the store was opened.
     of_files: Features,
-    /// See [`crate::format::manifest::Manifest::features`]. Once one is set it stays so. SeqCst, which is more than it needs: it is set
+    /// See [`crate::format::manifest::Manifest::features`]. Once one is set it stays so, unless the manifest that
+    /// tells of it could not be made. SeqCst, which is more than it needs: it is set
     /// under `changing`, before the checkpoint that tells of it.
     pub(crate) has_values: AtomicBool,
     pub(crate) has_filters: AtomicBool,
@@ -198,12 +199,20 @@ impl Catalog {
     pub(crate) fn block_compression(&self, id: u32) -> Compression {
         let tables = self.read();
         let of_table = tables.by_id.get(&id).map(|generation| generation.settings.block_compression);
-        of_table.or_else(|| tables.compressed_apart.get(&id).copied()).unwrap_or(Compression::None)
+        let reserved = || tables.reserved.values().find(|(reserved, _)| *reserved == id).map(|(_, of_table)| *of_table);
+        let found = of_table.or_else(|| tables.compressed_gone.get(&id).copied()).or_else(reserved);
+        found.unwrap_or(Compression::None)
+    }
+
+    /// Gives a generation up that no table has got: it is to be purged.
+    pub(crate) fn give_up(&self, generation: Arc<Generation>) -> Arc<Generation> {
+        self.write().keep_compression(&generation);
+        generation
     }
 
     /// Forgets what is known of a generation that is purged.
     pub(crate) fn forget(&self, id: u32) {
-        self.write().compressed_apart.remove(&id);
+        self.write().compressed_gone.remove(&id);
     }
 
     /// What tables have, or may soon, that earlier programs know nothing of.
@@ -247,23 +256,20 @@ impl Catalog {
     /// seen that nobody has the name.
     pub(crate) fn reserve(&self, name: &str, settings: Settings) -> Generation {
         let mut tables = self.write();
-        tables.reserved.insert(name.to_string());
         let generation = Generation::new(tables.next_id, settings, self.segment_bytes);
+        tables.reserved.insert(name.to_string(), (generation.id, generation.settings.block_compression));
         tables.next_id += 1;
-        tables.keep_compression(&generation);
         generation
     }
 
-    /// Gives a name up that was reserved, and the generation, unless a table has it by now.
-    pub(crate) fn release(&self, name: &str, id: u32) {
-        let mut tables = self.write();
-        tables.reserved.remove(name);
-        tables.compressed_apart.remove(&id);
+    /// Gives a name up that was reserved.
+    pub(crate) fn release(&self, name: &str) {
+        self.write().reserved.remove(name);
     }
 
     /// Whether a table of this name is to be there later.
     pub(crate) fn is_reserved(&self, name: &str) -> bool {
-        self.read().reserved.contains(name)
+        self.read().reserved.contains_key(name)
     }
 
     /// Adds a table, or gives an existing one of the same settings a new and empty generation. Ids rise, so a replayed change with
@@ -284,7 +290,6 @@ impl Catalog {
             Arc::new(TableSlot { name, settings: settings.clone(), store, current: RwLock::default() })
         };
         let slot = Arc::clone(tables.by_name.entry(name.to_string()).or_insert_with(fresh));
-        tables.compressed_apart.remove(&id);
         let old = Self::id(&slot).and_then(|old| tables.remove(old));
         slot.set(Some(generation));
         old

@@ -23,7 +23,7 @@ pub(crate) struct Footer {
     /// 0 where no compaction filter has anything to do with the entries: the version says so.
     pub(crate) mark_bytes: u32,
     pub(crate) mark_checksum: u32,
-    /// Units that the data blocks would take if none were compressed. 0 where none is: the version says so.
+    /// About how many units the data blocks would take if none were compressed: their padding is left out. 0 where none is: the version says so.
     pub(crate) plain_units: u32,
     /// Of the checksums of all data blocks, in their order: so files with the same footer are the same. 0 in files of earlier programs.
     pub(crate) blocks_checksum: u32,

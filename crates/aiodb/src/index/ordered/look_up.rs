@@ -156,14 +156,12 @@ impl<D: Device> OrderedIndex<D> {
         for (key, versions) in found {
             insert_seen(&versions, newest, above.entry(key[..].into()).or_default());
         }
-        Ok(match found_reached {
-            Reached::End => reached,
-            // The walk has passed keys that the next step looks for.
-            Reached::Key(key) => {
-                *walk = RunWalk::default();
-                Reached::Key(key)
-            }
-        })
+        if found_reached == Reached::End || found_reached == reached {
+            return Ok(reached);
+        }
+        // The walk has passed keys that the next step looks for.
+        *walk = RunWalk::default();
+        Ok(found_reached)
     }
 
     pub(super) fn chain(&self, key: &[u8], view: &View) -> Result<VersionChain> {
@@ -255,7 +253,7 @@ impl<D: Device> OrderedIndex<D> {
         }
     }
 
-    /// Asks the versions, and makes of what was found what the view sees: the calling thread reads blocks.
+    /// Goes on to the end, with what the view sees: the calling thread reads blocks.
     fn finish(&self, key: &[u8], view: &View, asked: &mut Asked<D>) -> Result<()> {
         if let Some(runs) = &mut asked.runs {
             runs.finish(key, &mut asked.chain)?;

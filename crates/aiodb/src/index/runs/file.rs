@@ -282,7 +282,7 @@ impl<D: Device> RunFile<D> {
         u64::from(self.name.units) * UNIT_BYTES as u64
     }
 
-    /// Bytes that it would have on disk if no block were compressed.
+    /// About how many bytes it would have on disk if no block were compressed.
     pub(super) fn plain_bytes(&self) -> u64 {
         let Footer { plain_units, data_units, .. } = self.footer;
         let saved = u64::from(plain_units.saturating_sub(data_units));

@@ -10,6 +10,7 @@ use crate::format::entry::Entry;
 use crate::format::run::RunSeed;
 use crate::format::run::block::BlockBuilder;
 use crate::format::run::chain::encode_chain;
+use crate::format::run::marks::NEVER;
 use crate::format::run::sealed::{COMPRESSED_HEADER_BYTES, MAX_COMPRESSED_BYTES, seal_compressed};
 use crate::format::run::shared_bytes;
 use crate::io::UNIT_BYTES;
@@ -19,7 +20,7 @@ use crate::planted::{self, Bug};
 /// so many.
 const MAX_PLAIN_BYTES: usize = 4 * UNIT_BYTES - 64;
 
-/// Fewer bytes are not compressed: a unit takes them nearly as they are.
+/// The least goal: where not even so many bytes come down to a unit, as many as a unit takes are stored as they are.
 const MIN_PLAIN_BYTES: usize = UNIT_BYTES + UNIT_BYTES / 4;
 
 /// Bytes of a key in a block besides its own and those of its records, about.
@@ -172,7 +173,7 @@ impl Packer {
 
     /// Takes out the first keys, which are in a block of so many units.
     fn take(&mut self, keys: usize, units: usize) -> Packed {
-        let (mut bytes, mut mark, mut last_key) = (0, u64::MAX, 0..0);
+        let (mut bytes, mut mark, mut last_key) = (0, NEVER, 0..0);
         let first_key = self.bytes[..self.waiting[0].key_bytes].to_vec();
         for taken in self.waiting.drain(..keys) {
             last_key = bytes..bytes + taken.key_bytes;

@@ -64,9 +64,8 @@ pub(super) struct RunWriter<D: Device> {
     block: BlockBuilder,
     /// Has what comes into the next blocks where they are.
     packer: Option<Packer>,
-    /// Bytes of all blocks as they would be without compression, and whether one is compressed.
+    /// Bytes of all blocks as they would be without compression.
     plain_bytes: u64,
-    has_compressed: bool,
     /// The first key of the block, and the last one of the block before.
     first_key: Vec<u8>,
     last_key: Vec<u8>,
@@ -120,7 +119,6 @@ impl<D: Device> RunWriter<D> {
             block: BlockBuilder::new(making.base),
             packer: None,
             plain_bytes: 0,
-            has_compressed: false,
             first_key: Vec::new(),
             last_key: Vec::new(),
             smallest_key: Vec::new(),
@@ -250,7 +248,6 @@ impl<D: Device> RunWriter<D> {
         self.marks.push(mark);
         self.blocks_checksum = crc32c_append(self.blocks_checksum, &encoded[..BLOCK_CHECKSUM_BYTES]);
         self.last_key = last_key;
-        self.has_compressed |= plain_bytes.is_some();
         self.plain_bytes += plain_bytes.unwrap_or(encoded.len()) as u64;
         self.put(&encoded)?;
         encoded.clear();
@@ -258,8 +255,10 @@ impl<D: Device> RunWriter<D> {
         Ok(())
     }
 
+    /// See [`Footer::plain_units`]. A compressed block saves a unit at least.
     fn plain_units(&self) -> u32 {
-        u32::try_from(self.plain_bytes.div_ceil(UNIT_BYTES as u64)).expect("a file of a run is bounded")
+        let units = u32::try_from(self.plain_bytes.div_ceil(UNIT_BYTES as u64)).expect("a file of a run is bounded");
+        if units > self.fences.units() { units } else { 0 }
     }
 
     fn put(&mut self, mut bytes: &[u8]) -> Result<()> {
@@ -323,7 +322,7 @@ impl<D: Device> RunWriter<D> {
             fence_checksum: 0,
             mark_bytes: u32::try_from(mark_bytes.len()).expect("a file of a run is bounded"),
             mark_checksum: 0,
-            plain_units: if self.has_compressed { self.plain_units() } else { 0 },
+            plain_units: self.plain_units(),
             blocks_checksum: self.blocks_checksum,
             keys: self.hashes.len() as u64,
             entries: self.entries,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::io::{Access, Device, File, WriteSync};
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::{Mutex, Rank};
+use crate::sync::{Rank, RwLock};
 use crate::{Error, Result};
 
 /// A place for such files. Whoever uses it need not know what device that is on.
@@ -63,14 +63,14 @@ pub(crate) struct ScratchDirectory<D: Device> {
 /// given the same names to others.
 #[derive(Default)]
 struct Gate {
-    /// Held while a file is made or removed.
-    is_closed: Mutex<bool, { Rank::Scratch as u8 }>,
+    /// Held for reading while a file is made or removed.
+    is_closed: RwLock<bool, { Rank::Scratch as u8 }>,
 }
 
 impl Gate {
     /// Does something with a file, unless it is closed.
     fn unless_closed<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
-        let is_closed = self.is_closed.lock().expect(NO_PANIC);
+        let is_closed = self.is_closed.read().expect(NO_PANIC);
         (!*is_closed).then(work)
     }
 }
@@ -127,7 +127,7 @@ impl<D: Device> Scratch for ScratchDirectory<D> {
     }
 
     fn close(&self) -> Result<()> {
-        let mut is_closed = self.gate.is_closed.lock().expect(NO_PANIC);
+        let mut is_closed = self.gate.is_closed.write().expect(NO_PANIC);
         let had_none = self.next.load(Ordering::Relaxed) == FIRST;
         if std::mem::replace(&mut *is_closed, true) || had_none {
             return Ok(());

@@ -162,11 +162,15 @@ impl FileWalk {
         let block_of = |file: usize, key: &[u8]| (file, self.files[file].fences.block_of(key));
         if self.backward {
             let file = self.files.partition_point(|file| !is_beyond(&file.smallest_key, to)).checked_sub(1)?;
+            if is_before(&self.files[file].largest_key, from) {
+                return None;
+            }
             let last = self.files[file].fences.len() - 1;
             Some(key_of(to).map_or((file, last), |key| block_of(file, key)))
         } else {
             let file = self.files.partition_point(|file| is_before(&file.largest_key, from));
-            (file < self.files.len()).then(|| key_of(from).map_or((file, 0), |key| block_of(file, key)))
+            let may_have = self.files.get(file).is_some_and(|file| !is_beyond(&file.smallest_key, to));
+            may_have.then(|| key_of(from).map_or((file, 0), |key| block_of(file, key)))
         }
     }
 

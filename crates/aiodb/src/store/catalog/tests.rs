@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use super::Catalog;
 use crate::format::segment::Features;
 use crate::format::settings::Settings;
@@ -16,7 +18,7 @@ fn the_compression_of_blocks_is_known_without_the_table() {
     let id = catalog.reserve("t", settings()).id;
     assert_eq!(catalog.block_compression(id), COMPRESSED, "while it is being made");
     catalog.apply_create("t", &settings(), id);
-    catalog.release("t", id);
+    catalog.release("t");
     assert_eq!(catalog.block_compression(id), COMPRESSED, "of the table");
     let emptied = catalog.next_id();
     catalog.apply_create("t", &settings(), emptied);
@@ -26,9 +28,18 @@ fn the_compression_of_blocks_is_known_without_the_table() {
         catalog.forget(gone);
         assert_eq!(catalog.block_compression(gone), Compression::None, "of nothing");
     }
+    let given_up = catalog.give_up(Arc::new(catalog.reserve("t", settings()))).id;
+    catalog.release("t");
+    assert_eq!(catalog.block_compression(given_up), COMPRESSED, "runs may have keys of what could not be made");
     let id = catalog.reserve("t", settings()).id;
-    catalog.release("t", id);
+    catalog.release("t");
     assert_eq!(catalog.block_compression(id), Compression::None, "of what was not made");
+    // Dropped before who made it gives the name back.
+    let id = catalog.reserve("t", settings()).id;
+    catalog.apply_create("t", &settings(), id);
+    catalog.apply_drop("t", id);
+    catalog.release("t");
+    assert_eq!(catalog.block_compression(id), COMPRESSED, "until it is purged");
 }
 
 /// A version says what there may be. Whether there is, tables say.

@@ -155,7 +155,7 @@ fn each_table_is_compressed_as_it_says() {
     assert!(plain.abs_diff(without) <= 8 * UNIT_BYTES as u64, "{plain} bytes are said to be {without}");
 }
 
-/// Tables without compressed blocks have the files that they always had.
+/// A merge compresses blocks as their tables say at that time, whatever the merged files have.
 #[test]
 fn merges_compress_as_tables_say_by_then() {
     let plain = |_| Compression::None;

@@ -141,8 +141,7 @@ impl Memtable {
     ) -> usize {
         let both = self.read();
         // A write that waited for its batch comes here after later ones, which may have become immutable meanwhile.
-        let immutable = both.immutable(key).map_or(&[][..], VersionChain::entries);
-        let newer = &immutable[..immutable.partition_point(|other| other.sequence > entry.sequence)];
+        let newer = both.immutable.as_ref().map_or(&[][..], |immutable| immutable.newer(key, entry.sequence));
         if let Some(base) = newer.iter().find(|other| other.is_base()) {
             superseded.push((entry, base.sequence));
             retain(superseded);
@@ -151,7 +150,7 @@ impl Memtable {
         let below_operands = entry.is_base() && !newer.is_empty() && !planted::is_on(Bug::LateBaseHidesOperands);
         let may_be_below = below_operands || entry.is_base() && out_of_order;
         let hidden = may_be_below.then(|| entry.without_value());
-        self.change(both, key, |chain| {
+        self.change(both, key, entry.sequence, |chain| {
             if planted::is_on(Bug::InlineSurvivesOverwrite) && entry.inline.is_some() {
                 entry.inline = chain.newest().and_then(|older| older.inline.clone()).or(entry.inline);
             }
@@ -169,15 +168,16 @@ impl Memtable {
         })
     }
 
-    /// Calls a closure with the active memtable's chain of a key, for it to be changed: it must leave an entry there.
+    /// Calls a closure with the active memtable's chain of a key, for an entry of this sequence to come there: there must be one then.
     fn change<T>(
         &self,
         both: RwLockReadGuard<'_, Memtables>,
         key: &[u8],
+        sequence: u64,
         change: impl FnOnce(&mut VersionChain) -> T,
     ) -> T {
         self.occupied.store(true, Ordering::Release);
-        let (changed, keys) = both.active.change(key.into(), |chain| {
+        let (changed, keys) = both.active.change(key, sequence, |chain| {
             let before = chain.inline_bytes();
             let changed = change(chain);
             let more_bytes = chain.inline_bytes().wrapping_sub(before);
@@ -225,7 +225,7 @@ impl Memtable {
         let immutable = both.immutable(key).map_or(&[][..], VersionChain::entries);
         let newer = looked_up.chain.entries().iter().chain(immutable).filter(is_newer);
         let newer: SmallVec<[Entry; 1]> = newer.map(Entry::without_value).collect();
-        self.change(both, key, |changed| {
+        self.change(both, key, entry.sequence, |changed| {
             if hides(changed) || immutable_hides && !is_in(changed) {
                 return Some(false);
             }
@@ -405,6 +405,8 @@ impl Reached {
     }
 }
 
+mod heads;
+mod part;
 pub(crate) mod parts;
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests;

@@ -6,34 +6,49 @@
 use std::collections::BTreeMap;
 use std::ops::{Bound, Deref};
 
-use smallvec::SmallVec;
-
 use super::KeyRange;
-use crate::index::chain::VersionChain;
+use super::heads::Heads;
+use super::part::Part;
+pub(crate) use super::part::StoredKey;
+use crate::index::chain::{Entry, VersionChain};
 use crate::sync::{Mutex, MutexGuard, Rank};
 
 /// Keys with which a part is split.
 pub(crate) const MAX_PART_KEYS: usize = if cfg!(feature = "shuttle") { 4 } else { 256 };
 
-/// A key in memory, in its place up to a usual length: a search that followed a pointer for each key that it compares would wait for
-/// memory each time.
-pub(crate) type StoredKey = SmallVec<[u8; 32]>;
-
-/// The chains of index keys that follow each other.
+/// Index keys with what a look-up has found of them.
 pub(crate) type Chains = BTreeMap<StoredKey, VersionChain>;
 
-/// Parts in order, each a `P` behind its first key: it has the keys from there on, up to the next part's first key.
-struct Parts<P>(Vec<(StoredKey, P)>);
+/// Parts in order, each a `P` behind its first key: it has the keys from there on, up to the next part's first key. The first part begins
+/// before all keys.
+struct Parts<P> {
+    #[expect(clippy::vec_box, reason = "a part that is split moves all behind it")]
+    parts: Vec<Box<(StoredKey, P)>>,
+    /// Of the first keys of all parts but the first.
+    heads: Heads,
+}
 
 impl<P> Parts<P> {
+    fn one(part: P) -> Parts<P> {
+        Parts { parts: vec![Box::new((StoredKey::new(), part))], heads: Heads::default() }
+    }
+
     /// The number of the part that a key is in.
     fn number_of(&self, key: &[u8]) -> usize {
-        // The first part begins before all keys.
-        self.0.partition_point(|(from, _)| from[..] <= *key) - 1
+        match self.heads.search(key, |at| &self.parts[at + 1].0) {
+            Ok(at) => at + 1,
+            Err(parts) => parts,
+        }
     }
 
     fn of(&self, key: &[u8]) -> &P {
-        &self.0[self.number_of(key)].1
+        &self.parts[self.number_of(key)].1
+    }
+
+    /// Adds a part behind one of them.
+    fn insert_behind(&mut self, number: usize, from: StoredKey, part: P) {
+        self.heads.insert(number, &from, |at| &self.parts[at + 1].0);
+        self.parts.insert(number + 1, Box::new((from, part)));
     }
 
     /// The parts in which keys of a range can be.
@@ -42,17 +57,17 @@ impl<P> Parts<P> {
             Bound::Included(key) | Bound::Excluded(key) => self.number_of(key),
             Bound::Unbounded => open,
         };
-        let (first, last) = (number_of(start, 0), number_of(end, self.0.len() - 1));
-        self.0[first..=last].iter().map(|(_, part)| part)
+        let (first, last) = (number_of(start, 0), number_of(end, self.parts.len() - 1));
+        self.parts[first..=last].iter().map(|part| &part.1)
     }
 }
 
 /// The keys of the active memtable.
-pub(crate) struct ActiveKeys(Parts<Mutex<Chains, { Rank::MemtablePart as u8 }>>);
+pub(crate) struct ActiveKeys(Parts<Mutex<Part, { Rank::MemtablePart as u8 }>>);
 
 impl Default for ActiveKeys {
     fn default() -> ActiveKeys {
-        ActiveKeys(Parts(vec![(StoredKey::new(), Mutex::default())]))
+        ActiveKeys(Parts::one(Mutex::default()))
     }
 }
 
@@ -62,12 +77,17 @@ impl ActiveKeys {
         lock(self.0.of(key)).get(key).map(ask)
     }
 
-    /// Calls a closure with the chain of a key, an empty one if the key is new, for it to be changed: it must leave an entry there.
-    /// For a new key returns how many keys its part has with it.
-    pub(crate) fn change<T>(&self, key: StoredKey, change: impl FnOnce(&mut VersionChain) -> T) -> (T, Option<usize>) {
-        let mut part = lock(self.0.of(&key));
+    /// Calls a closure with the chain of a key, an empty one if the key is new, for an entry of this sequence to come there: there must be
+    /// one then. For a new key returns how many keys its part has with it.
+    pub(crate) fn change<T>(
+        &self,
+        key: &[u8],
+        sequence: u64,
+        change: impl FnOnce(&mut VersionChain) -> T,
+    ) -> (T, Option<usize>) {
+        let mut part = lock(self.0.of(key));
         let before = part.len();
-        let changed = change(part.entry(key).or_default());
+        let changed = change(part.get_or_insert(key, sequence));
         let keys = part.len();
         (changed, (keys > before).then_some(keys))
     }
@@ -75,11 +95,10 @@ impl ActiveKeys {
     /// Splits the part that a key is in, if it is still large.
     pub(crate) fn split(&mut self, key: &[u8]) {
         let number = self.0.number_of(key);
-        let part = self.0.0[number].1.get_mut().expect(NO_PANIC);
+        let part = self.0.parts[number].1.get_mut().expect(NO_PANIC);
         if part.len() >= MAX_PART_KEYS {
-            let middle = part.keys().nth(part.len() / 2).expect("it is large").clone();
-            let upper = part.split_off(&middle);
-            self.0.0.insert(number + 1, (middle, Mutex::new(upper)));
+            let upper = part.split_off();
+            self.0.insert_behind(number, upper.first().into(), Mutex::new(upper));
         }
     }
 
@@ -96,17 +115,20 @@ impl ActiveKeys {
 
     /// From now on nothing changes.
     pub(crate) fn freeze(self) -> ImmutableKeys {
-        let parts = self.0.0.into_iter().map(|(from, part)| (from, part.into_inner().expect(NO_PANIC)));
-        let parts: Vec<(StoredKey, Chains)> = parts.collect();
-        let keys = parts.iter().map(|(_, part)| part.len()).sum();
-        ImmutableKeys { parts: Parts(parts), keys }
+        let Parts { parts, heads } = self.0;
+        let frozen = |part: Box<(StoredKey, Mutex<Part, _>)>| Box::new((part.0, part.1.into_inner().expect(NO_PANIC)));
+        let parts = Parts { parts: parts.into_iter().map(frozen).collect(), heads };
+        let all = || parts.parts.iter().map(|part| &part.1);
+        let (keys, newest) = (all().map(Part::len).sum(), all().map(Part::newest).max().unwrap_or(0));
+        ImmutableKeys { parts, keys, newest }
     }
 }
 
 /// The keys of the immutable memtable.
 pub(crate) struct ImmutableKeys {
-    parts: Parts<Chains>,
+    parts: Parts<Part>,
     keys: usize,
+    newest: u64,
 }
 
 impl ImmutableKeys {
@@ -115,9 +137,19 @@ impl ImmutableKeys {
         self.parts.of(key).get(key)
     }
 
+    /// The entries of a key that are newer than a sequence, newest first.
+    pub(crate) fn newer(&self, key: &[u8], sequence: u64) -> &[Entry] {
+        // Few entries come later than others that are immutable by then: most need no look-up.
+        if self.newest <= sequence {
+            return &[];
+        }
+        let entries = self.get(key).map_or(&[][..], VersionChain::entries);
+        &entries[..entries.partition_point(|other| other.sequence > sequence)]
+    }
+
     /// All keys in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &VersionChain)> {
-        self.parts.0.iter().flat_map(|(_, part)| part).map(|(key, chain)| (&**key, chain))
+        self.parts.parts.iter().flat_map(|part| part.1.iter())
     }
 
     /// How many keys.
@@ -139,14 +171,14 @@ impl ImmutableKeys {
 }
 
 fn take_range(
-    mut parts: impl DoubleEndedIterator<Item = impl Deref<Target = Chains>>,
+    mut parts: impl DoubleEndedIterator<Item = impl Deref<Target = Part>>,
     range: KeyRange<'_>,
     backward: bool,
     limit: usize,
     mut take: impl FnMut(&[u8], &VersionChain),
 ) -> Option<Box<[u8]>> {
     let (mut left, mut last) = (limit, None);
-    let mut take_part = |part: &Chains| {
+    let mut take_part = |part: &Part| {
         let most = left;
         let mut take = |(key, chain): (&[u8], &VersionChain)| {
             take(key, chain);
@@ -155,7 +187,7 @@ fn take_range(
                 last = Some(Box::from(key));
             }
         };
-        let all = part.range::<[u8], _>(range).map(|(key, chain)| (&**key, chain));
+        let all = part.range(range);
         if backward {
             all.rev().take(most).for_each(&mut take)
         } else {
@@ -168,7 +200,7 @@ fn take_range(
     last
 }
 
-fn lock(part: &Mutex<Chains, { Rank::MemtablePart as u8 }>) -> MutexGuard<'_, Chains> {
+fn lock(part: &Mutex<Part, { Rank::MemtablePart as u8 }>) -> MutexGuard<'_, Part> {
     part.lock().expect(NO_PANIC)
 }
 

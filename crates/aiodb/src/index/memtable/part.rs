@@ -1,0 +1,133 @@
+//! Keys of a memtable that follow each other, with their chains.
+
+use std::ops::Bound;
+
+use smallvec::SmallVec;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::KeyRange;
+use super::heads::Heads;
+use crate::index::chain::VersionChain;
+
+/// A key in memory, in its place up to a usual length: a search that followed a pointer for each key that it compares would wait for
+/// memory each time.
+pub(crate) type StoredKey = SmallVec<[u8; 32]>;
+
+/// Some keys. Most writes are of keys that are here already, or end one look-up: that asks the fingerprints, which lie side by side, and
+/// compares one key. A new key is put into the order of the others by their heads, and no key or chain is moved for it.
+#[derive(Default)]
+pub(super) struct Part {
+    /// In the order in which they came.
+    slots: Vec<(StoredKey, VersionChain)>,
+    /// A byte of the hash of each slot's key.
+    fingerprints: Vec<u8>,
+    /// The numbers of the slots in the order of their keys.
+    order: Vec<u16>,
+    /// In that order too.
+    heads: Heads,
+    /// The highest sequence that came here.
+    newest: u64,
+}
+
+impl Part {
+    /// How many keys.
+    pub(super) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The highest sequence of an entry that came here, superseded ones among them.
+    pub(super) fn newest(&self) -> u64 {
+        self.newest
+    }
+
+    /// The chain of a key.
+    pub(super) fn get(&self, key: &[u8]) -> Option<&VersionChain> {
+        self.slot_of(key, fingerprint(key)).map(|slot| &self.slots[slot].1)
+    }
+
+    /// The chain of a key, an empty one if the key is new, to which an entry of this sequence comes.
+    pub(super) fn get_or_insert(&mut self, key: &[u8], sequence: u64) -> &mut VersionChain {
+        self.newest = self.newest.max(sequence);
+        let fingerprint = fingerprint(key);
+        let slot = self.slot_of(key, fingerprint).unwrap_or_else(|| self.add(key, fingerprint));
+        &mut self.slots[slot].1
+    }
+
+    fn slot_of(&self, key: &[u8], fingerprint: u8) -> Option<usize> {
+        memchr::memchr_iter(fingerprint, &self.fingerprints).find(|slot| *self.slots[*slot].0 == *key)
+    }
+
+    /// Adds a key that is not here; returns its slot.
+    fn add(&mut self, key: &[u8], fingerprint: u8) -> usize {
+        let slot = self.slots.len();
+        let number = u16::try_from(slot).expect("a part is split long before");
+        let Part { slots, order, heads, .. } = self;
+        let key_at = |at: usize| &*slots[usize::from(order[at])].0;
+        let (Ok(place) | Err(place)) = heads.search(key, key_at);
+        heads.insert(place, key, key_at);
+        order.insert(place, number);
+        self.slots.push((key.into(), VersionChain::default()));
+        self.fingerprints.push(fingerprint);
+        slot
+    }
+
+    /// The key at a place in their order, with its chain.
+    fn at(&self, place: usize) -> (&[u8], &VersionChain) {
+        let (key, chain) = &self.slots[usize::from(self.order[place])];
+        (key, chain)
+    }
+
+    /// All keys in order.
+    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = (&[u8], &VersionChain)> {
+        (0..self.len()).map(|place| self.at(place))
+    }
+
+    /// The keys of a range in order.
+    pub(super) fn range(&self, (start, end): KeyRange<'_>) -> impl DoubleEndedIterator<Item = (&[u8], &VersionChain)> {
+        let search = |key| self.heads.search(key, |place| self.at(place).0);
+        let before = |key| search(key).unwrap_or_else(|place| place);
+        let behind = |key| search(key).map_or_else(|place| place, |place| place + 1);
+        let from = match start {
+            Bound::Included(key) => before(key),
+            Bound::Excluded(key) => behind(key),
+            Bound::Unbounded => 0,
+        };
+        let to = match end {
+            Bound::Included(key) => behind(key),
+            Bound::Excluded(key) => before(key),
+            Bound::Unbounded => self.len(),
+        };
+        (from..to).map(|place| self.at(place))
+    }
+
+    /// Takes the upper half of the keys out.
+    pub(super) fn split_off(&mut self) -> Part {
+        let whole = std::mem::take(self);
+        let mut slots: Vec<_> = whole.slots.into_iter().map(Some).collect();
+        let mut sorted =
+            whole.order.iter().map(|slot| slots[usize::from(*slot)].take().expect("each slot is there once"));
+        let lower: Vec<_> = sorted.by_ref().take(whole.order.len() / 2).collect();
+        let upper = sorted.collect();
+        *self = Part::sorted(lower, whole.newest);
+        Part::sorted(upper, whole.newest)
+    }
+
+    fn sorted(slots: Vec<(StoredKey, VersionChain)>, newest: u64) -> Part {
+        let fingerprints = slots.iter().map(|(key, _)| fingerprint(key)).collect();
+        let heads = Heads::of(slots.len(), |place| &slots[place].0);
+        let order = (0..).take(slots.len()).collect();
+        Part { slots, fingerprints, order, heads, newest }
+    }
+
+    /// The first key. There must be one.
+    pub(super) fn first(&self) -> &[u8] {
+        self.at(0).0
+    }
+}
+
+fn fingerprint(key: &[u8]) -> u8 {
+    xxh3_64(key) as u8
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests;

@@ -213,3 +213,38 @@ fn what_was_inserted_is_seen_while_others_insert() {
     assert_eq!((all.len(), reached), (distinct.len(), Reached::End));
     assert!(immutable > 0 && memtable.len() >= distinct.len());
 }
+
+/// Prints what an operation takes, alone on one thread: `cargo test --release -p aiodb --lib what_a_memtable_costs -- --ignored --nocapture`.
+#[test]
+#[ignore = "a measurement"]
+fn what_a_memtable_costs() {
+    const KEYS: usize = 500_000;
+    type Make = fn(u64) -> Vec<u8>;
+    let mixed = |number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let shapes: [(&str, Make); 3] = [
+        ("8 random bytes", |number| number.to_be_bytes().to_vec()),
+        ("user and ten digits", |number| format!("\0\0\0\u{10}user{:010}", number % 10_000_000_000).into_bytes()),
+        ("25 bytes, alike", |number| format!("\0\0\0\u{10}sensor/readings/{:09}", number % 1_000_000_000).into_bytes()),
+    ];
+    for (name, make) in shapes {
+        for ordered in [false, true] {
+            let of = |number: usize| if ordered { number as u64 } else { mixed(number as u64) };
+            let keys: Vec<_> = (0..KEYS).map(|number| make(of(number))).collect();
+            let mut shuffled: Vec<usize> = (0..KEYS).collect();
+            fastrand::Rng::with_seed(1).shuffle(&mut shuffled);
+            let memtable = Memtable::default();
+            let timed = |what: &str, work: &mut dyn FnMut(usize)| {
+                let begun = std::time::Instant::now();
+                (0..KEYS).for_each(work);
+                println!("{name}, in order: {ordered}: {what} {} ns", begun.elapsed().as_nanos() as usize / KEYS);
+            };
+            timed("new key", &mut |number| insert(&memtable, &keys[number], number as u64 + 1));
+            timed("overwrite", &mut |number| insert(&memtable, &keys[shuffled[number]], (KEYS + number) as u64 + 1));
+            timed("get", &mut |number| {
+                let mut seen = VersionChain::default();
+                memtable.lookup(&keys[shuffled[KEYS - 1 - number]], u64::MAX, &mut seen);
+                assert!(!seen.is_empty());
+            });
+        }
+    }
+}

@@ -214,7 +214,7 @@ fn what_was_inserted_is_seen_while_others_insert() {
     assert!(immutable > 0 && memtable.len() >= distinct.len());
 }
 
-/// Prints what an operation takes, alone on one thread: `cargo test --release -p aiodb --lib what_a_memtable_costs -- --ignored --nocapture`.
+/// Prints what an operation takes, alone on one thread: `cargo test -p aiodb --lib what_a_memtable_costs -- --ignored --nocapture`.
 #[test]
 #[ignore = "a measurement"]
 fn what_a_memtable_costs() {

@@ -68,8 +68,17 @@ final class Nodes implements AutoCloseable {
         this.settings = TIMEOUTS + settings;
         this.environment = environment;
         this.directory = REPOSITORY.resolve("build/cassandra-tests-" + network);
+        requirePlugin();
         launcher("destroy");
         launcher("create", Integer.toString(count));
+    }
+
+    /** Without it, nodes would start and not know the memtable: each test would fail for another reason than the first. */
+    private static void requirePlugin() {
+        Path plugin = REPOSITORY.resolve("java/cassandra/target/aiodb-cassandra-0.1.0.jar");
+        if (!Files.exists(plugin)) {
+            throw new IllegalStateException("there is no " + plugin + ": build it with `make java`, and see above why its module failed");
+        }
     }
 
     void start(int node) {

@@ -42,16 +42,16 @@ impl Heads {
 
     /// Adds a key at the place that a search has told. `key_at` still gives the others at their old places.
     pub(super) fn insert<'a>(&mut self, place: usize, key: &[u8], key_at: impl Fn(usize) -> &'a [u8]) {
-        let common = if self.heads.is_empty() { key.len() } else { common_bytes(key, &self.common) };
         if self.heads.is_empty() {
             self.common = key.to_vec();
-        } else if common < self.common.len() {
+        } else if !key.starts_with(&self.common) {
+            let common = common_bytes(key, &self.common);
             self.common.truncate(common);
             for (at, head) in self.heads.iter_mut().enumerate() {
                 *head = head_of(&key_at(at)[common..]);
             }
         }
-        self.heads.insert(place, head_of(&key[common..]));
+        self.heads.insert(place, head_of(&key[self.common.len()..]));
     }
 }
 

@@ -13,6 +13,9 @@ use crate::index::chain::VersionChain;
 /// memory each time.
 pub(crate) type StoredKey = SmallVec<[u8; 32]>;
 
+/// So many keys with a key's fingerprint are compared with it before it is looked for in the order.
+const MOST_ALIKE: usize = 4;
+
 /// Some keys. Most writes are of keys that are here already, or end one look-up: that asks the fingerprints, which lie side by side, and
 /// compares one key. A new key is put into the order of the others by their heads, and no key or chain is moved for it.
 #[derive(Default)]
@@ -54,7 +57,16 @@ impl Part {
     }
 
     fn slot_of(&self, key: &[u8], fingerprint: u8) -> Option<usize> {
-        memchr::memchr_iter(fingerprint, &self.fingerprints).find(|slot| *self.slots[*slot].0 == *key)
+        let mut alike = memchr::memchr_iter(fingerprint, &self.fingerprints);
+        for slot in alike.by_ref().take(MOST_ALIKE) {
+            if *self.slots[slot].0 == *key {
+                return Some(slot);
+            }
+        }
+        // Few keys have as many others with their fingerprint beside them, unless somebody chose them so.
+        alike.next()?;
+        let place = self.heads.search(key, |place| self.at(place).0).ok()?;
+        Some(usize::from(self.order[place]))
     }
 
     /// Adds a key that is not here; returns its slot.
@@ -102,18 +114,17 @@ impl Part {
 
     /// Takes the upper half of the keys out.
     pub(super) fn split_off(&mut self) -> Part {
-        let whole = std::mem::take(self);
-        let mut slots: Vec<_> = whole.slots.into_iter().map(Some).collect();
-        let mut sorted =
-            whole.order.iter().map(|slot| slots[usize::from(*slot)].take().expect("each slot is there once"));
-        let lower: Vec<_> = sorted.by_ref().take(whole.order.len() / 2).collect();
+        let Part { slots, fingerprints, order, newest, .. } = std::mem::take(self);
+        let mut slots: Vec<_> = slots.into_iter().zip(fingerprints).map(Some).collect();
+        let mut sorted = order.iter().map(|slot| slots[usize::from(*slot)].take().expect("each slot is there once"));
+        let lower = sorted.by_ref().take(order.len() / 2).collect();
         let upper = sorted.collect();
-        *self = Part::sorted(lower, whole.newest);
-        Part::sorted(upper, whole.newest)
+        *self = Part::sorted(lower, newest);
+        Part::sorted(upper, newest)
     }
 
-    fn sorted(slots: Vec<(StoredKey, VersionChain)>, newest: u64) -> Part {
-        let fingerprints = slots.iter().map(|(key, _)| fingerprint(key)).collect();
+    /// Of slots in the order of their keys, with their fingerprints.
+    fn sorted((slots, fingerprints): (Vec<(StoredKey, VersionChain)>, Vec<u8>), newest: u64) -> Part {
         let heads = Heads::of(slots.len(), |place| &slots[place].0);
         let order = (0..).take(slots.len()).collect();
         Part { slots, fingerprints, order, heads, newest }

@@ -1,8 +1,9 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::parts::{ActiveKeys, MAX_PART_KEYS};
 use super::{LookedUp, Memtable, RangeQuery, Reached};
 use crate::format::location::Location;
 use crate::format::position::Position;
@@ -156,6 +157,37 @@ fn ranges_go_through_all_parts() {
                 chains.iter().map(|(key, _)| u32::from_be_bytes(key.try_into().expect("four bytes"))).collect();
             assert!(keys.iter().eq(&known) && chains.len() == known.len());
             assert_eq!(memtable.active_keys(), 0);
+        }
+    }
+}
+
+/// First keys of parts that begin with each other, of several tables, empty ones among them: each key is in the part that it is looked for in.
+#[test]
+fn parts_are_found_however_keys_begin() {
+    for seed in 0..6 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let (mut active, mut known) = (ActiveKeys::default(), BTreeMap::new());
+        for sequence in 1..=6000 {
+            // Another table's keys come late.
+            let table = if sequence > 3000 { random.u8(..3) } else { 1 };
+            let mut key = vec![table; random.usize(..4)];
+            (0..random.usize(..9)).for_each(|_| key.push([0, 1, 255][random.usize(..3)]));
+            let change = |chain: &mut VersionChain| chain.insert(put(sequence, 1), &mut Superseded::new());
+            let (_, keys) = active.change(&key, sequence, change);
+            if keys.is_some_and(|keys| keys >= MAX_PART_KEYS) {
+                active.split(&key);
+            }
+            known.insert(key, sequence);
+        }
+        assert!(known.len() > 8 * MAX_PART_KEYS);
+        for (key, sequence) in &known {
+            assert_eq!(active.find(key, |chain| chain.newest().map(|entry| entry.sequence)), Some(Some(*sequence)));
+        }
+        let immutable = active.freeze();
+        assert!(immutable.iter().map(|(key, _)| key).eq(known.keys().map(Vec::as_slice)));
+        for (key, sequence) in &known {
+            assert_eq!(immutable.newer(key, sequence - 1).len(), 1);
+            assert!(immutable.newer(key, *sequence).is_empty());
         }
     }
 }

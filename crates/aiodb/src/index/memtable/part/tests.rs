@@ -3,11 +3,12 @@ use std::ops::Bound;
 
 use fastrand::Rng;
 
-use super::{Part, StoredKey};
+use super::{Part, StoredKey, fingerprint};
 use crate::format::location::Location;
 use crate::format::record::{Form, Kind};
 use crate::index::chain::{Entry, Superseded, VersionChain};
 use crate::index::memtable::KeyRange;
+use crate::index::memtable::parts::MAX_PART_KEYS;
 
 fn put(sequence: u64) -> Entry {
     let location = Location { segment: 1, offset: 0, length: 40 };
@@ -66,6 +67,26 @@ fn compare(part: &Part, known: &BTreeMap<StoredKey, u64>, random: &mut Rng, pref
     }
 }
 
+/// Keys that somebody has chosen for their fingerprint are found, each with what was put of it, and no others.
+#[test]
+fn keys_with_one_fingerprint_are_told_apart() {
+    let wanted = fingerprint(b"0");
+    let alike: Vec<_> =
+        (0_u32..).map(u32::to_be_bytes).filter(|key| fingerprint(key) == wanted).take(2 * MAX_PART_KEYS).collect();
+    let (here, absent) = alike.split_at(MAX_PART_KEYS);
+    let mut part = Part::default();
+    let mut random = Rng::with_seed(3);
+    let mut sequences: Vec<u64> = (1..=here.len() as u64).collect();
+    random.shuffle(&mut sequences);
+    for (key, sequence) in here.iter().zip(&sequences) {
+        part.get_or_insert(key, *sequence).insert(put(*sequence), &mut Superseded::new());
+    }
+    for (key, sequence) in here.iter().zip(&sequences) {
+        assert_eq!(part.get(key).and_then(VersionChain::newest).map(|entry| entry.sequence), Some(*sequence));
+    }
+    assert!(absent.iter().all(|key| part.get(key).is_none()) && part.len() == here.len());
+}
+
 #[test]
 fn keys_are_found_and_in_order_however_alike_they_are() {
     for seed in 0..60 {
@@ -82,8 +103,9 @@ fn keys_are_found_and_in_order_however_alike_they_are() {
             }
         }
         assert_eq!(part.newest(), sequence);
-        // Either half goes on as a part of its own.
+        // Either half goes on as a part of its own. Which one has the newest entry is not known, so each may.
         let upper = part.split_off();
+        assert_eq!((part.newest(), upper.newest()), (sequence, sequence));
         let mut above = known.split_off(upper.first());
         assert!(!known.is_empty() && known.len().abs_diff(above.len()) <= 1, "seed {seed}");
         for (mut half, known) in [(part, &mut known), (upper, &mut above)] {

@@ -22,7 +22,7 @@ pub(crate) type Chains = BTreeMap<StoredKey, VersionChain>;
 /// Parts in order, each a `P` behind its first key: it has the keys from there on, up to the next part's first key. The first part begins
 /// before all keys.
 struct Parts<P> {
-    #[expect(clippy::vec_box, reason = "a part that is split moves all behind it")]
+    /// Boxed, since a part that is split moves all behind it.
     parts: Vec<Box<(StoredKey, P)>>,
     /// Of the first keys of all parts but the first.
     heads: Heads,

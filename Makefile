@@ -222,6 +222,7 @@ RACES := EpochMovesUnderReaders:interleavings_of_pins \
 	ChangeCountedEarly:interleavings_of_puts_and_checkpoints ReserveNotedLate:interleavings_of_the_reserve \
 	ChunksOfAnotherTable:interleavings_of_batches_and_truncates \
 	BatchTornByTruncate:interleavings_of_batches_and_truncates TurnAskedLate:interleavings_of_full_memtables \
+	StepEndsBeforeItsTurn:interleavings_of_steps_and_writers \
 	OldLookUpBelieved:interleavings_of_moves_and_commits \
 	TableChangeMissed:interleavings_of_checkpoints_and_changes_of_tables \
 	FrozenVersionsUnseen:interleavings_of_snapshots_and_spills

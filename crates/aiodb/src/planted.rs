@@ -124,6 +124,8 @@ pub enum Bug {
     TableChangeMissed,
     /// A writer that finds a memtable full looks late which commit it is to wait for, and misses its end.
     TurnAskedLate,
+    /// A step of a merge says that it has ended while it still has its turn.
+    StepEndsBeforeItsTurn,
     /// A merge of runs keeps the older of two entries of a key.
     MergeKeepsOlder,
     /// A merge of runs drops deletes, though an older run may have what they delete.
@@ -287,7 +289,7 @@ mod switch {
 
         /// Bugs that several threads run into: `tests/interleavings/` and the one of epochs find them. The simulator sees
         /// the bugs that need no more than a write that waits while another thread goes on.
-        pub const OF_THREADS: [Bug; 14] = [
+        pub const OF_THREADS: [Bug; 15] = [
             Bug::EpochMovesUnderReaders,
             Bug::DeleteGoneEarly,
             Bug::LateBaseHidesOperands,
@@ -301,6 +303,7 @@ mod switch {
             Bug::BatchTornByTruncate,
             Bug::TableChangeMissed,
             Bug::TurnAskedLate,
+            Bug::StepEndsBeforeItsTurn,
             Bug::OldLookUpBelieved,
         ];
     }

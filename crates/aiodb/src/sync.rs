@@ -50,6 +50,18 @@ impl<const RANK: u8> InOrder<RANK> {
         InOrderGuard { lock: self, _held: held }
     }
 
+    /// `None` if a thread has it or waits for it.
+    pub(crate) fn try_lock(&self) -> Option<InOrderGuard<'_, RANK>> {
+        let held = Held::note(RANK);
+        let mut queue = self.queue();
+        if queue.first < queue.next {
+            return None;
+        }
+        queue.next += 1;
+        drop(queue);
+        Some(InOrderGuard { lock: self, _held: held })
+    }
+
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().expect("no code panics while it waits for its turn")
     }

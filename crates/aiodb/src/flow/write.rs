@@ -235,10 +235,12 @@ impl<D: Device> WritePath<D> {
             if operations.iter().any(|operation| operation.is_in(ordered)) {
                 ordered.throttle.wait(|| ordered.memtable.active_load());
                 self.bound_memtable(ordered, claim)?;
+                let keys = operations.iter().filter(|operation| operation.is_in(ordered)).count();
+                let throttled = || self.throttle_by_merges(ordered, keys);
                 match claim {
-                    Claim::Ordinary => self.bound_merges(ordered)?,
+                    Claim::Ordinary => throttled()?,
                     // Where merges find no room, or damage, deletes go on.
-                    Claim::Deletes => self.bound_merges(ordered).unwrap_or_else(|error| self.note_trouble(&error)),
+                    Claim::Deletes => throttled().unwrap_or_else(|error| self.note_trouble(&error)),
                     Claim::Moves | Claim::Recovery => {}
                 }
                 if claim == Claim::Ordinary && ordered.memtable.is_short() {

@@ -28,6 +28,7 @@ mod set;
 mod steps;
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests;
+mod turns;
 mod writer;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,6 +43,7 @@ use self::filtering::{BegunPasses, Filtering};
 use self::lookup::RunLookup;
 pub(crate) use self::policy::Compaction;
 use self::set::RunSet;
+use self::turns::Turns;
 use crate::cache::Cache;
 use crate::config::MergePolicy;
 use crate::format::position::Position;
@@ -87,8 +89,8 @@ pub(crate) struct Runs<D: Device> {
     /// Held for an edit.
     editing: Mutex<Editing<D>, { Rank::RunEdit as u8 }>,
     policy: MergePolicy,
-    /// Held for a step: merges, range tombstones and purges take turns. A flush does not wait for them.
-    steps: InOrder<{ Rank::RunSteps as u8 }>,
+    /// The turns of steps: merges, range tombstones and purges. A flush does not wait for them.
+    turns: Turns,
     /// Held to take out what filters know of a merge, and to put it back.
     passes: Mutex<BegunPasses, { Rank::RunPasses as u8 }>,
     /// Held for a flush.
@@ -215,7 +217,7 @@ impl<D: Device> Runs<D> {
     /// Releases the files, once no flush and no step is at work: another process may open them then. Later calls fail with
     /// [`Error::Closed`].
     pub(crate) fn close(&self) {
-        let _no_step = self.steps.lock();
+        let _no_step = self.turns.lock();
         let _no_flush = self.flushes.lock();
         let _no_edit = self.editing.lock().expect("no code panics while it makes an edit");
         drop(self.set.write().expect("no code panics while it holds the set").take());

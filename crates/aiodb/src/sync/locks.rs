@@ -55,7 +55,7 @@ ranks! {
     Env,
     /// Counts that are committed with the entries of LMDB: `LmdbIndex::counts`.
     Counts,
-    /// The turn of a step of merging runs: `Runs::steps`.
+    /// The turn of a step of merging runs: `Turns::queue`.
     RunSteps,
     /// What filters know of merges that were begun: `Runs::passes`.
     RunPasses,
@@ -115,6 +115,8 @@ ranks! {
     Doubt,
     /// Writers that wait for a commit of the memtable.
     Throttle,
+    /// Writers that wait for a step of merging runs: `Turns::ended`.
+    StepsEnded,
     /// The last failure of background work.
     Trouble,
     /// Why a record was not moved: `AppendPath::unmoved`.

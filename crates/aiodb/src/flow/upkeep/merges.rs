@@ -1,6 +1,6 @@
 //! What ordered indexes ask of the store while they commit and merge, and the merges of sorted runs, a bounded part at a time.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 use crate::filter::TableFilter;
@@ -22,6 +22,15 @@ use crate::{IndexKind, Result};
 /// The oldest run takes part in merges for the sake of garbage if the others together have at least one in so many of its bytes, or if
 /// more garbage is suspected than it has bytes.
 const MERGED_FOR_GARBAGE_SHARE: u64 = 16;
+
+/// What has become of a step of a merge.
+enum Stepped {
+    Done,
+    /// There is nothing to merge.
+    Nothing,
+    /// Another thread does a step.
+    Busy,
+}
 
 impl<D: Device> Upkeep<D> {
     /// Does a bounded part of a commit or a merge, which is answered by the store. Entries of runs that died may lie in segments that have
@@ -203,8 +212,45 @@ impl<D: Device> Upkeep<D> {
         call(&|| self.with_context(ordered, &accounting, merge))
     }
 
-    /// Returns when merges are not too far behind: a writer does what is to be done before more can be added. Where a run
-    /// cannot be read, writes go on.
+    /// Slows a write of so many keys where merges are behind. Each step of a merge lets some keys in; a write that comes later waits for
+    /// the end of the next one, or does one if no other thread does. It waits for no more steps than its keys are worth, so that merges which are
+    /// far behind do not hold it up longer. Where a run cannot be read, writes go on.
+    pub(crate) fn throttle_by_merges(&self, ordered: &OrderedIndex<D>, keys: usize) -> Result<()> {
+        let Some(runs) = ordered.committed.runs().filter(|runs| runs.is_behind()) else { return Ok(()) };
+        let memtable_keys = ordered.memtable.most_keys();
+        for _ in 0..runs.steps_for(keys, memtable_keys) {
+            let last = runs.last_step();
+            if !runs.is_behind() || runs.lets_in(keys, memtable_keys) {
+                return Ok(());
+            }
+            match self.unless_damaged(self.merge_some_unless_busy(ordered))? {
+                Some(Stepped::Done) => {}
+                Some(Stepped::Busy) => runs.wait_for_step(last),
+                Some(Stepped::Nothing) | None => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+
+    /// [`Upkeep::merge_some_of`], unless another thread does a step.
+    fn merge_some_unless_busy(&self, ordered: &OrderedIndex<D>) -> Result<Stepped> {
+        if self.snapshots.is_short() {
+            return Ok(Stepped::Nothing);
+        }
+        let is_busy = Cell::new(false);
+        let more = self.merging(ordered, &|context| {
+            let merged = ordered.merge_some_unless_busy(context)?;
+            is_busy.set(merged.is_none());
+            Ok(merged.unwrap_or(false))
+        })?;
+        Ok(match is_busy.get() {
+            true => Stepped::Busy,
+            false if more => Stepped::Done,
+            false => Stepped::Nothing,
+        })
+    }
+
+    /// Returns when merges are not too far behind, or a run cannot be read, while the store is being opened.
     pub(crate) fn bound_merges(&self, ordered: &OrderedIndex<D>) -> Result<()> {
         while ordered.committed.runs().is_some_and(|runs| runs.is_behind())
             && self.unless_damaged(self.merge_some_of(ordered))?.unwrap_or(false)

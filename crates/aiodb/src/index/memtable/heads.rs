@@ -10,14 +10,20 @@ pub(super) struct Heads {
 }
 
 impl Heads {
-    /// Of so many keys, in their order.
-    pub(super) fn of<'a>(keys: usize, key_at: impl Fn(usize) -> &'a [u8]) -> Heads {
-        let Some(last) = keys.checked_sub(1) else { return Heads::default() };
+    /// Makes them those of so many keys, in their order.
+    pub(super) fn set_of<'a>(&mut self, keys: usize, key_at: impl Fn(usize) -> &'a [u8]) {
+        self.heads.clear();
+        self.common.clear();
+        let Some(last) = keys.checked_sub(1) else { return };
         // What the first and the last one begin with, all in between begin with.
         let (first, last) = (key_at(0), key_at(last));
-        let common = first[..common_bytes(first, last)].to_vec();
-        let heads = (0..keys).map(|at| head_of(&key_at(at)[common.len()..])).collect();
-        Heads { common, heads }
+        self.common.extend_from_slice(&first[..common_bytes(first, last)]);
+        self.heads.extend((0..keys).map(|at| head_of(&key_at(at)[self.common.len()..])));
+    }
+
+    /// Makes room for so many keys.
+    pub(super) fn reserve(&mut self, keys: usize) {
+        self.heads.reserve_exact(keys);
     }
 
     /// The place of a key, or, if it is not among them, the place where it would be.

@@ -115,6 +115,14 @@ impl<D: Device> Committed<D> {
         }
     }
 
+    /// See [`Runs::merge_step_unless_busy`].
+    pub(super) fn merge_some_unless_busy(&self, context: &RunContext<'_>) -> Result<Option<bool>> {
+        match self {
+            Committed::Lmdb(_) => Ok(Some(false)),
+            Committed::Runs(runs) => runs.merge_step_unless_busy(MERGED_PER_STEP, context),
+        }
+    }
+
     /// See [`Runs::compact_step`].
     pub(super) fn compact_some(&self, wanted: Compaction, context: &RunContext<'_>) -> Result<bool> {
         match self {

@@ -54,6 +54,12 @@ impl<D: Device> OrderedIndex<D> {
         self.forget_ranges().map(|()| merged)
     }
 
+    /// [`OrderedIndex::merge_some`], unless another thread works on the runs: then `None`.
+    pub(crate) fn merge_some_unless_busy(&self, context: &RunContext<'_>) -> Result<Option<bool>> {
+        let merged = self.committed.merge_some_unless_busy(context)?;
+        if merged.is_some() { self.forget_ranges().map(|()| merged) } else { Ok(None) }
+    }
+
     /// Does a bounded part of merging the runs that are wanted into one. False if there was nothing to do.
     pub(crate) fn compact_some(&self, wanted: Compaction, context: &RunContext<'_>) -> Result<bool> {
         let merged = self.committed.compact_some(wanted, context)?;

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::Runs;
 use super::file::{ADVICE, RunFile, path_of};
 use super::set::{Files, Run, RunSet};
+use super::turns::Turns;
 use crate::config::MergePolicy;
 use crate::format::manifest::{MANIFEST_NAMES, damage_error};
 use crate::format::run::manifest::RunManifest;
@@ -107,7 +108,7 @@ impl<D: Device> Runs<D> {
             set: RwLock::new(Some(Arc::new(RunSet::new(manifest, &files)))),
             editing: Mutex::new(editing),
             policy: MergePolicy::default(),
-            steps: InOrder::default(),
+            turns: Turns::default(),
             passes: Mutex::default(),
             flushes: InOrder::default(),
         })

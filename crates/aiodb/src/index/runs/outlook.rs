@@ -1,13 +1,11 @@
 //! What the runs say of the work that is ahead of them.
 
 use super::set::Run;
+use super::turns::{MANY_RUNS, keys_for_step};
 use super::{FILE_BYTES, Runs};
 use crate::index::memtable::{MAX_ACTIVE_KEYS, MemtableRoom};
 use crate::io::{Device, UNIT_BYTES};
 use crate::{Error, Result};
-
-/// With so many runs, a look-up asks so many filters that writers wait for merges.
-const MANY_RUNS: usize = 48;
 
 /// Bytes that a key takes in a run, at most: keys of the greatest length, and several operands.
 const KEY_BYTES: u64 = 640;
@@ -35,9 +33,41 @@ const LEAST_FREE_BYTES: u64 = 64 << 10;
 const FOOTERS_SHARE: u64 = 8;
 
 impl<D: Device> Runs<D> {
-    /// Whether so many runs wait to be merged that who adds another one should help first.
+    /// Whether so many runs wait to be merged that writers are slowed.
     pub(crate) fn is_behind(&self) -> bool {
         self.len() >= MANY_RUNS
+    }
+
+    /// How many steps a write of so many keys waits for at most while merges are behind. A memtable may have `memtable_keys`.
+    pub(crate) fn steps_for(&self, keys: usize, memtable_keys: usize) -> usize {
+        1 + keys / keys_for_step(self.len(), memtable_keys)
+    }
+
+    /// Whether a write of so many keys may come before the next step ends.
+    pub(crate) fn lets_in(&self, keys: usize, memtable_keys: usize) -> bool {
+        self.turns.take(keys, keys_for_step(self.len(), memtable_keys))
+    }
+
+    /// What [`Runs::wait_for_step`] is to be told, taken before it is found that another thread does a step.
+    pub(crate) fn last_step(&self) -> u64 {
+        self.turns.last()
+    }
+
+    /// Returns when a step has ended since that one.
+    pub(crate) fn wait_for_step(&self, last: u64) {
+        self.turns.wait_after(last);
+    }
+
+    /// Does a step of nothing until what this returns is dropped.
+    #[cfg(all(test, not(feature = "shuttle")))]
+    pub(crate) fn hold_step(&self) -> impl Drop {
+        self.turns.lock()
+    }
+
+    /// How many keys have asked to come since the last step ended.
+    #[cfg(all(test, not(feature = "shuttle")))]
+    pub(crate) fn asked_since_step(&self) -> usize {
+        self.turns.taken()
     }
 
     /// Bytes of one file, at most, unless one key needs more: what a step of a merge writes.

@@ -12,6 +12,7 @@ use super::filtering::{EntryMark, Passes};
 use super::merge::{Merge, due_ranges};
 use super::policy::{Compaction, Job, choose, choose_all, choose_at_rest};
 use super::set::{Piece, Run, RunSet};
+use super::turns::StepTurn;
 use super::writer::{Making, RunWriter};
 use super::{RunContext, Runs};
 use crate::config::MergePolicy;
@@ -41,7 +42,13 @@ impl<D: Device> Runs<D> {
     /// A bounded part of the most useful merge; it writes about `budget_bytes`, and [`Runs::file_bytes`] at most. False if there is
     /// nothing to do.
     pub(crate) fn merge_step(&self, budget_bytes: u64, context: &RunContext<'_>) -> Result<bool> {
-        self.merge_chosen(|policy, set| choose(policy, &set.shapes()), budget_bytes, context)
+        self.merge_chosen(self.turns.lock(), |policy, set| choose(policy, &set.shapes()), budget_bytes, context)
+    }
+
+    /// [`Runs::merge_step`], unless another thread does a step: then `None`.
+    pub(crate) fn merge_step_unless_busy(&self, budget_bytes: u64, context: &RunContext<'_>) -> Result<Option<bool>> {
+        let Some(turn) = self.turns.try_lock() else { return Ok(None) };
+        self.merge_chosen(turn, |policy, set| choose(policy, &set.shapes()), budget_bytes, context).map(Some)
     }
 
     /// Like [`Runs::merge_step`] until the runs that are wanted are one, whatever the policy: then all garbage of before is known, if
@@ -52,21 +59,21 @@ impl<D: Device> Runs<D> {
             let newer = set.runs.windows(2).take_while(|runs| runs[1].until >= wanted.until).count();
             choose_all(policy, &set.shapes(), newer, wanted)
         };
-        self.merge_chosen(choose, budget_bytes, context)
+        self.merge_chosen(self.turns.lock(), choose, budget_bytes, context)
     }
 
     /// Like [`Runs::merge_step`] in a store in which nothing else is to be done: garbage that few runs hide is found then.
     pub(crate) fn rest_step(&self, budget_bytes: u64, context: &RunContext<'_>) -> Result<bool> {
-        self.merge_chosen(|policy, set| choose_at_rest(policy, &set.shapes()), budget_bytes, context)
+        self.merge_chosen(self.turns.lock(), |policy, set| choose_at_rest(policy, &set.shapes()), budget_bytes, context)
     }
 
     fn merge_chosen(
         &self,
+        _turn: StepTurn<'_>,
         choose: impl Fn(MergePolicy, &RunSet<D>) -> Option<Job>,
         budget_bytes: u64,
         context: &RunContext<'_>,
     ) -> Result<bool> {
-        let _turn = self.steps.lock();
         let set = self.set()?;
         let Some(job) = choose(self.policy, &set) else { return Ok(false) };
         let step_bytes = self.step_bytes(budget_bytes)?;
@@ -128,7 +135,7 @@ impl<D: Device> Runs<D> {
     /// A bounded part of carrying out the range tombstones behind which no snapshot looks: writes a file again without what they
     /// have deleted. False if there is nothing to do.
     pub(crate) fn range_step(&self, urgency: Urgency, context: &RunContext<'_>) -> Result<bool> {
-        let _turn = self.steps.lock();
+        let _turn = self.turns.lock();
         let set = self.set()?;
         let due = due_ranges(context, set.manifest.next_sequence);
         let is_due = |range: &&RangeTombstone| range.sequence <= due;
@@ -147,7 +154,7 @@ impl<D: Device> Runs<D> {
     /// A bounded part of leaving out a table that is gone; true when no run has a key of it. `durable` is the last batch that is
     /// durable, that of the drop or a later one.
     pub(crate) fn purge_step(&self, table: u32, durable: u64, context: &RunContext<'_>) -> Result<bool> {
-        let _turn = self.steps.lock();
+        let _turn = self.turns.lock();
         let set = self.set()?;
         let (start, end) = (table.to_be_bytes(), (table + 1).to_be_bytes());
         let is_here = |key: &[u8]| *key >= start[..] && *key < end[..];

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::filter::TableFilter;
+use crate::index::memtable::MemtableRoom;
 use crate::io::Device;
 use crate::io::sim::{Call, Effect, SimDevice};
 use crate::{Batch, Compression, Db, Durability, IndexKind, Options, Step, Table, TableOptions};
@@ -258,4 +259,39 @@ fn blocks_of_a_dropped_table_stay_compressed_while_a_snapshot_sees_it() {
     assert!(files().all(|file| !merged.contains(&file)), "its keys were written again");
     assert!(after < before * 5 / 4, "{before} bytes of runs became {after}");
     drop(snapshot);
+}
+
+/// Merges are behind, and a step is under way. Writers wait for its end, and not for a step of each of the others that wait.
+#[test]
+fn writers_wait_for_one_step_where_merges_are_behind() {
+    const WRITERS: usize = 40;
+    let world = World::with_segments(1 << 20, 0, 0);
+    let ordered = world.db.engine.engine.ordered.get(IndexKind::Lsm).expect("it is open");
+    let runs = ordered.committed.runs().expect("it has runs");
+    let mut key = 0;
+    while !runs.is_behind() {
+        key += 1;
+        world.put_small(key..key + 1);
+        world.checkpoint();
+    }
+    ordered.memtable.limit(MemtableRoom { keys: 64, is_short: false, reserved_bytes: 0 });
+    let (step, before) = (runs.hold_step(), runs.last_step());
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..WRITERS as u64)
+            .map(|writer| {
+                let key = u64::MAX - writer;
+                let world = &world;
+                scope.spawn(move || world.small.put_with(&key.to_be_bytes(), b"value", Durability::None))
+            })
+            .collect();
+        while runs.asked_since_step() < WRITERS {
+            std::thread::yield_now();
+        }
+        assert!(writers.iter().filter(|writer| !writer.is_finished()).count() >= WRITERS / 2, "most wait");
+        drop(step);
+        writers
+            .into_iter()
+            .for_each(|writer| drop(writer.join().expect("no writer panics").expect("the machine runs")));
+    });
+    assert!(runs.last_step() - before <= 3, "{} steps", runs.last_step() - before);
 }

@@ -7,6 +7,9 @@ use crate::index::memtable::{MAX_ACTIVE_KEYS, MemtableRoom};
 use crate::io::{Device, UNIT_BYTES};
 use crate::{Error, Result};
 
+/// Steps of merges that a write waits for at most: a step takes some 100 ms.
+const MOST_STEPS: usize = 32;
+
 /// Bytes that a key takes in a run, at most: keys of the greatest length, and several operands.
 const KEY_BYTES: u64 = 640;
 
@@ -40,7 +43,7 @@ impl<D: Device> Runs<D> {
 
     /// How many steps a write of so many keys waits for at most while merges are behind. A memtable may have `memtable_keys`.
     pub(crate) fn steps_for(&self, keys: usize, memtable_keys: usize) -> usize {
-        1 + keys / keys_for_step(self.len(), memtable_keys)
+        (1 + keys / keys_for_step(self.len(), memtable_keys)).min(MOST_STEPS)
     }
 
     /// Whether a write of so many keys may come before the next step ends.

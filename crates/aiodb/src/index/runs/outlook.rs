@@ -7,7 +7,7 @@ use crate::index::memtable::{MAX_ACTIVE_KEYS, MemtableRoom};
 use crate::io::{Device, UNIT_BYTES};
 use crate::{Error, Result};
 
-/// Steps of merges that a write waits for at most: a step takes some 100 ms.
+/// Steps of merges that a write waits for at most, however many keys it has.
 const MOST_STEPS: usize = 32;
 
 /// Bytes that a key takes in a run, at most: keys of the greatest length, and several operands.

@@ -5,6 +5,8 @@ mod durable_puts;
 mod engine;
 mod error;
 mod host;
+mod memory;
+mod process;
 mod records;
 mod report;
 mod store;

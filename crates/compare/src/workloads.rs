@@ -3,7 +3,6 @@
 
 mod child;
 mod measure;
-mod memory;
 mod plan;
 pub mod settings;
 mod summary;
@@ -11,16 +10,16 @@ mod summary;
 use crate::engine::EngineSpec;
 use crate::error::{Error, Result};
 use crate::host::{self, Disk, Host};
+use crate::memory::{self, MemoryLimit};
+use crate::process;
 use crate::stream::{MAX_VALUE_BYTES, MIN_VALUE_BYTES, Pairs};
 use clap::Args;
 use measure::{Measurement, Outcome, Site, Store};
-use memory::MemoryLimit;
 use plan::Plan;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use summary::{Ratio, Row};
 
@@ -149,7 +148,7 @@ fn measure_size(options: &Options, plan: &Plan, pairs: Pairs, disk: &Disk, repor
         value_bytes: pairs.value_bytes,
         data_bytes: pairs.data_bytes(),
         memory_bytes,
-        held_by: held_by(&limit),
+        held_by: memory::held_by(&limit),
     });
     let site = Site { parent: &options.dir, pairs, memory_bytes, limit: limit.as_ref().ok() };
     let engines = if options.sweep { sweep(options, plan, &site, disk, report)? } else { options.engines.clone() };
@@ -176,17 +175,6 @@ fn sweep(options: &Options, plan: &Plan, site: &Site, disk: &Disk, report: &mut 
         chosen.extend(best.iter().filter_map(|name| settings::named(name)));
     }
     Ok(chosen)
-}
-
-fn held_by(limit: &Result<MemoryLimit>) -> String {
-    match limit {
-        Ok(_) => "a control group, page cache included, no swap".to_owned(),
-        Err(error) => format!(
-            "NOTHING: {error}. Caches of engines have the size that they would have, and the page cache was emptied \
-             before each process, but what it took in afterwards was not limited: engines that read through it are \
-             too fast"
-        ),
-    }
 }
 
 fn check_space(disk: &Disk, directory: &Path, pairs: Pairs, stores: u64) -> Result<()> {
@@ -238,11 +226,7 @@ fn write_json(report: &Report, path: &Path) -> Result<()> {
 
 /// The part of one engine, as the request on the standard input says.
 pub fn run_measured() -> Result<()> {
-    let mut text = String::new();
-    std::io::stdin().read_to_string(&mut text).map_err(Error::io("read", "the standard input"))?;
-    let request = serde_json::from_str(&text)
-        .map_err(|error| Error::Request(format!("the standard input is not a request: {error}")))?;
-    child::run(&request)
+    child::run(&process::request()?)
 }
 
 fn engine(name: &str) -> std::result::Result<EngineSpec, String> {

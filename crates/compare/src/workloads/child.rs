@@ -5,12 +5,13 @@ use crate::batch::Batch;
 use crate::engine::{Engine, Reads, Resources};
 use crate::error::{Error, Result};
 use crate::host::{Disk, Usage};
+use crate::memory;
+use crate::process::reply;
 use crate::stream::{KEY_BYTES, Pairs, Random, Stream, Tally, Values};
-use crate::workloads::{memory, settings};
+use crate::workloads::settings;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
-use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Barrier;
 use std::thread;
@@ -179,12 +180,6 @@ pub fn run(request: &Request) -> Result<()> {
         reply(&Reply::Failed(error.to_string()))?;
     }
     Ok(())
-}
-
-fn reply(reply: &Reply) -> Result<()> {
-    let text = serde_json::to_string(reply).expect("a reply has only string keys");
-    let mut output = io::stdout().lock();
-    writeln!(output, "{text}").and_then(|()| output.flush()).map_err(Error::io("write", "the standard output"))
 }
 
 fn measure_all(request: &Request) -> Result<()> {

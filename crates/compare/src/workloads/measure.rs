@@ -1,21 +1,21 @@
 //! Stores of all engines side by side, and the processes that measure them in turn.
 
 use super::child::{Figures, Point, Reply, Request};
-use super::memory::{self, MemoryLimit};
 use super::plan::Rounds;
 use crate::engine::EngineSpec;
 use crate::error::{Error, Result};
+use crate::memory::{self, MemoryLimit};
+use crate::process::Process;
 use crate::stream::Pairs;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::thread;
 use std::time::Duration;
 use tempfile::TempDir;
+
+/// The subcommand of a measured process.
+const SUBCOMMAND: &str = "measured";
 
 /// A process that says nothing for so long beyond what it was asked to take is given up.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -147,7 +147,7 @@ impl<'a> Measurement<'a> {
         let mut left = rounds.points.clone();
         while !left.is_empty() {
             memory::warm(store.directory.path())?;
-            let mut process = Process::start(&self.request(store, rounds, &left), self.site.limit)?;
+            let mut process = Process::start(SUBCOMMAND, &self.request(store, rounds, &left), self.site.limit)?;
             let patience = rounds.duration + rounds.warm_up + PATIENCE;
             let mut begun = None;
             let end = loop {
@@ -228,7 +228,7 @@ impl Store {
             warm_up: Duration::ZERO,
             points: Vec::new(),
         };
-        let mut process = Process::start(&request, None)?;
+        let mut process = Process::start(SUBCOMMAND, &request, None)?;
         let end = loop {
             match process.reply(LOAD_PATIENCE) {
                 Ok(Reply::Opened { settings: own, .. }) => {
@@ -275,73 +275,6 @@ fn in_words(point: Point, figures: &Figures) -> String {
         figures.seconds,
         figures.catch_up_seconds,
     )
-}
-
-/// A running measured process and what it says.
-struct Process<'a> {
-    child: Child,
-    replies: Receiver<String>,
-    limit: Option<&'a MemoryLimit>,
-    kills_before: u64,
-}
-
-impl<'a> Process<'a> {
-    fn start(request: &Request, limit: Option<&'a MemoryLimit>) -> Result<Process<'a>> {
-        let program = std::env::current_exe().map_err(Error::io("find", "this program"))?;
-        if let Some(limit) = limit {
-            limit.empty();
-        }
-        let mut child = Command::new(&program)
-            .arg("measured")
-            // Threads that come and go would each leave memory behind in an arena of their own, and engines that
-            // allocate what they read would die of it.
-            .env("MALLOC_ARENA_MAX", "2")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(Error::io("start", &program))?;
-        let text = serde_json::to_string(request).expect("a request has only string keys");
-        let mut input = child.stdin.take().expect("the standard input is a pipe");
-        input.write_all(text.as_bytes()).map_err(Error::io("write to", &program))?;
-        drop(input);
-        let output = child.stdout.take().expect("the standard output is a pipe");
-        let (sender, replies) = mpsc::channel();
-        // The thread ends with the process's output, or once the other end is dropped.
-        thread::spawn(move || {
-            for line in BufReader::new(output).lines().map_while(std::io::Result::ok) {
-                if sender.send(line).is_err() {
-                    break;
-                }
-            }
-        });
-        Ok(Process { child, replies, limit, kills_before: limit.map_or(0, MemoryLimit::kills) })
-    }
-
-    /// The next reply. The error says why there is none: the process ended well, or why it did not.
-    fn reply(&mut self, patience: Duration) -> std::result::Result<Reply, Option<String>> {
-        match self.replies.recv_timeout(patience) {
-            Ok(line) => serde_json::from_str(&line).map_err(|error| Some(format!("not a reply: {error}: {line}"))),
-            Err(RecvTimeoutError::Timeout) => Err(Some(format!("no sign of life for {} s", patience.as_secs()))),
-            Err(RecvTimeoutError::Disconnected) => Err(self.end()),
-        }
-    }
-
-    /// How the process ended, None if well.
-    fn end(&mut self) -> Option<String> {
-        let status = match self.child.wait() {
-            Ok(status) if status.success() => return None,
-            Ok(status) => status.to_string(),
-            Err(error) => error.to_string(),
-        };
-        let killed = self.limit.is_some_and(|limit| limit.kills() > self.kills_before);
-        Some(if killed { format!("killed for want of memory ({status})") } else { format!("died: {status}") })
-    }
-
-    fn stop(mut self) {
-        // A process that has ended cannot be killed, which is what is wanted.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 #[cfg(test)]

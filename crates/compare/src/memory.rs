@@ -62,6 +62,18 @@ impl Drop for MemoryLimit {
     }
 }
 
+/// How a process is held to a limit, for people.
+pub fn held_by(limit: &Result<MemoryLimit>) -> String {
+    match limit {
+        Ok(_) => "a control group, page cache included, no swap".to_owned(),
+        Err(error) => format!(
+            "NOTHING: {error}. Caches of engines have the size that they would have, and the page cache was emptied \
+             before each process, but what it took in afterwards was not limited: engines that read through it are \
+             too fast"
+        ),
+    }
+}
+
 /// Makes this process, with all its memory to come, a member of a group.
 pub fn join(group: &Path) -> Result<()> {
     let path = group.join("cgroup.procs");

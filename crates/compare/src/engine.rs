@@ -9,6 +9,7 @@ mod rocksdb;
 mod tests;
 
 use crate::batch::Batch;
+use crate::class::Class;
 use crate::error::{Error, Result};
 use crate::records::Records;
 use crate::stream::{Operation, Stream};
@@ -22,7 +23,7 @@ use std::time::Duration;
 pub use fjall::FjallSettings;
 pub use lmdb::LmdbSettings;
 pub use redb::RedbSettings;
-pub use rocksdb::{RocksDbReads, RocksDbSettings};
+pub use rocksdb::{RocksDbReads, RocksDbSettings, RocksDbTree};
 
 /// Records in one write of the preload.
 const PRELOAD_BATCH_RECORDS: u64 = 1_000;
@@ -34,6 +35,21 @@ pub trait Engine: Sync {
     fn write(&self, batch: &Batch) -> Result<()>;
     /// Returns when the record survives a power cut and every later get sees it.
     fn put_durable(&self, key: &[u8], value: &[u8]) -> Result<()>;
+    /// Returns when the record has the durability of a class and every later get sees it. Of [`Class::Interval`] an
+    /// engine may leave the syncs to the caller; see [`Engine::keeps_intervals`].
+    fn put_in_class(&self, key: &[u8], value: &[u8], class: Class) -> Result<()> {
+        if class == Class::Sync {
+            return self.put_durable(key, value);
+        }
+        let mut batch = Batch::default();
+        batch.push(key, value);
+        self.write(&batch)
+    }
+    /// Whether the engine itself syncs what was put in [`Class::Interval`]. Where it does not, the caller makes
+    /// everything durable that often.
+    fn keeps_intervals(&self) -> bool {
+        false
+    }
     /// Keeps so many durable puts of the next records in flight from the calling thread until the time has passed, tells
     /// how long each took, and returns when all are acknowledged. Only engines can whose name says so.
     fn put_in_flight(

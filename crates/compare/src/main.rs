@@ -1,6 +1,7 @@
 //! `compare`: rival engines beside aiodb, measured in one run on one disk.
 
 mod batch;
+mod class;
 mod durable_puts;
 mod engine;
 mod error;

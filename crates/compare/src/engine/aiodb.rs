@@ -2,6 +2,7 @@
 
 use super::{Engine, IN_FLIGHT, Reads, put, run_one_by_one};
 use crate::batch::Batch;
+use crate::class::{Class, INTERVAL};
 use crate::error::{Error, Result};
 use crate::records::Records;
 use crate::stream::{Operation, Stream};
@@ -36,7 +37,20 @@ impl Engine for Aiodb {
     }
 
     fn put_durable(&self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.table.put_with(key, value, Durability::Sync).map(drop).map_err(Error::engine(&self.name, "put"))
+        self.put_in_class(key, value, Class::Sync)
+    }
+
+    fn put_in_class(&self, key: &[u8], value: &[u8], class: Class) -> Result<()> {
+        let durability = match class {
+            Class::Sync => Durability::Sync,
+            Class::Interval => Durability::Interval(INTERVAL),
+            Class::None => Durability::None,
+        };
+        self.table.put_with(key, value, durability).map(drop).map_err(Error::engine(&self.name, "put"))
+    }
+
+    fn keeps_intervals(&self) -> bool {
+        true
     }
 
     fn put_in_flight(

@@ -2,9 +2,10 @@
 
 use super::{Engine, Reads, Resources, locked_version, run_one_by_one};
 use crate::batch::Batch;
+use crate::class::Class;
 use crate::error::{Error, Result};
 use crate::stream::Stream;
-use fjall::config::{BlockSizePolicy, CompressionPolicy};
+use fjall::config::{BlockSizePolicy, CompressionPolicy, FilterPolicy};
 use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, KvSeparationOptions, PersistMode};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -23,13 +24,29 @@ pub struct FjallSettings {
     pub blobs: bool,
     /// Filters are left out where almost every key that is asked for exists.
     pub expect_hits: bool,
+    /// No table has a filter: a get of a key that does not exist reads the device.
+    pub no_filters: bool,
+    /// Bytes of a memtable, where memory allows.
+    pub memtable_bytes: u64,
+    /// Threads for flushes and compactions; None for as many as there are processors, at most four.
+    pub worker_threads: Option<usize>,
+}
+
+impl FjallSettings {
+    /// What the sweeps begin with: fjall as it comes, but for a small cache and the filters that it leaves out.
+    pub const DEFAULT: FjallSettings = FjallSettings {
+        name: "default",
+        cache_percent: 10,
+        blobs: false,
+        expect_hits: true,
+        no_filters: false,
+        memtable_bytes: 64 << 20,
+        worker_threads: None,
+    };
 }
 
 /// Bytes of a data block: one value.
 const BLOCK_BYTES: u32 = 4096;
-
-/// Bytes of a memtable where memory allows, as fjall comes.
-const MEMTABLE_BYTES: u64 = 64 << 20;
 
 /// How often it is asked whether compaction is done.
 const POLL: Duration = Duration::from_millis(20);
@@ -49,20 +66,24 @@ struct Fjall {
 pub(super) fn open(directory: &Path, settings: &FjallSettings, resources: Resources) -> Result<Box<dyn Engine>> {
     let name = format!("fjall-{}", settings.name);
     let cache_bytes = resources.memory_percent(settings.cache_percent);
-    let memtable_bytes = resources.write_buffer_bytes(MEMTABLE_BYTES);
+    let memtable_bytes = resources.write_buffer_bytes(settings.memtable_bytes);
     let mut builder = Database::builder(directory);
     if let Some(bytes) = cache_bytes {
         builder = builder.cache_size(bytes);
     }
+    if let Some(threads) = settings.worker_threads {
+        builder = builder.worker_threads(threads);
+    }
     let db = builder.open().map_err(Error::engine(&name, "open"))?;
     let options = || {
         let blobs = KvSeparationOptions::default().compression(CompressionType::None);
-        KeyspaceCreateOptions::default()
+        let options = KeyspaceCreateOptions::default()
             .data_block_compression_policy(CompressionPolicy::disabled())
             .data_block_size_policy(BlockSizePolicy::all(BLOCK_BYTES))
             .expect_point_read_hits(settings.expect_hits)
             .max_memtable_size(memtable_bytes)
-            .with_kv_separation(settings.blobs.then_some(blobs))
+            .with_kv_separation(settings.blobs.then_some(blobs));
+        if settings.no_filters { options.filter_policy(FilterPolicy::disabled()) } else { options }
     };
     let records = db.keyspace("records", options).map_err(Error::engine(&name, "open a keyspace"))?;
     Ok(Box::new(Fjall { name, settings: settings.clone(), cache_bytes, memtable_bytes, db, records }))
@@ -87,6 +108,14 @@ impl Engine for Fjall {
             self.db.persist(PersistMode::SyncData)
         };
         put().map_err(Error::engine(&self.name, "put"))
+    }
+
+    // The journal is handed to the system with each insert.
+    fn put_in_class(&self, key: &[u8], value: &[u8], class: Class) -> Result<()> {
+        match class {
+            Class::Sync => self.put_durable(key, value),
+            Class::Interval | Class::None => self.records.insert(key, value).map_err(Error::engine(&self.name, "put")),
+        }
     }
 
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {

@@ -2,17 +2,19 @@
 
 use super::{Engine, Reads, Resources, TOGETHER, put, run_one_by_one};
 use crate::batch::Batch;
+use crate::class::Class;
 use crate::error::{Error, Result};
 use crate::stream::{KEY_BYTES, Operation, Stream};
 use rust_rocksdb::{
-    BlockBasedOptions, Cache, DB, DBCompressionType, Options, WaitForCompactOptions, WriteBatch, WriteOptions,
+    BlockBasedOptions, Cache, DB, DBCompactionStyle, DBCompressionType, Options, WaitForCompactOptions, WriteBatch,
+    WriteOptions,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 
-/// The settings that the sweep varies. Everything else is as RocksDB comes, without compression: the values are random.
+/// The settings that the sweeps vary. Everything else is as RocksDB comes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RocksDbSettings {
     /// The name in options, tables and files.
@@ -47,6 +49,61 @@ pub struct RocksDbSettings {
     pub use_direct_io_for_flush_and_compaction: bool,
     /// Where values lie, and how they are read.
     pub reads: RocksDbReads,
+    /// How the tree is flushed and compacted.
+    pub tree: RocksDbTree,
+}
+
+/// The settings of the sweep for long runs of inserts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RocksDbTree {
+    /// Memtables that may wait for their flush, with the one that is written.
+    pub max_write_buffer_number: i32,
+    /// Compactions of whole sorted runs by their size instead of level by level.
+    pub universal_compaction: bool,
+    /// Threads that share one compaction.
+    pub max_subcompactions: u32,
+    /// Start writing a table back each time that it has grown by this many bytes; 0 leaves that to the system.
+    pub bytes_per_sync: u64,
+    /// Files in level 0 from which on they are compacted.
+    pub level0_file_num_compaction_trigger: i32,
+    /// Files in level 0 from which on writers are slowed.
+    pub level0_slowdown_writes_trigger: i32,
+    /// Files in level 0 from which on writers wait.
+    pub level0_stop_writes_trigger: i32,
+    /// Bytes of a block of a table.
+    pub block_bytes: usize,
+    /// Blocks are compressed with LZ4; otherwise nothing is.
+    pub lz4: bool,
+}
+
+impl RocksDbTree {
+    /// RocksDB as it comes, without compression: the values are random.
+    pub const DEFAULT: RocksDbTree = RocksDbTree {
+        max_write_buffer_number: 2,
+        universal_compaction: false,
+        max_subcompactions: 1,
+        bytes_per_sync: 0,
+        level0_file_num_compaction_trigger: 4,
+        level0_slowdown_writes_trigger: 20,
+        level0_stop_writes_trigger: 36,
+        block_bytes: 4096,
+        lz4: false,
+    };
+
+    fn apply(&self, options: &mut Options, blocks: &mut BlockBasedOptions) {
+        let compression = if self.lz4 { DBCompressionType::Lz4 } else { DBCompressionType::None };
+        options.set_compression_type(compression);
+        options.set_max_write_buffer_number(self.max_write_buffer_number);
+        if self.universal_compaction {
+            options.set_compaction_style(DBCompactionStyle::Universal);
+        }
+        options.set_max_subcompactions(self.max_subcompactions);
+        options.set_bytes_per_sync(self.bytes_per_sync);
+        options.set_level_zero_file_num_compaction_trigger(self.level0_file_num_compaction_trigger);
+        options.set_level_zero_slowdown_writes_trigger(self.level0_slowdown_writes_trigger);
+        options.set_level_zero_stop_writes_trigger(self.level0_stop_writes_trigger);
+        blocks.set_block_size(self.block_bytes);
+    }
 }
 
 /// The settings of the sweep for reads.
@@ -87,12 +144,12 @@ impl RocksDbSettings {
         write_buffer_bytes: 64 << 20,
         use_direct_io_for_flush_and_compaction: false,
         reads: RocksDbReads::DEFAULT,
+        tree: RocksDbTree::DEFAULT,
     };
 
     fn options(&self, resources: Resources) -> Options {
         let mut options = Options::default();
         options.create_if_missing(true);
-        options.set_compression_type(DBCompressionType::None);
         options.set_enable_pipelined_write(self.enable_pipelined_write);
         options.set_unordered_write(self.unordered_write);
         options.set_allow_concurrent_memtable_write(self.allow_concurrent_memtable_write);
@@ -111,6 +168,7 @@ impl RocksDbSettings {
         options.set_enable_blob_files(self.reads.blobs);
         options.set_enable_blob_gc(self.reads.blobs);
         let mut blocks = BlockBasedOptions::default();
+        self.tree.apply(&mut options, &mut blocks);
         if self.reads.bloom_bits > 0 {
             blocks.set_bloom_filter(f64::from(self.reads.bloom_bits), false);
         }
@@ -170,7 +228,6 @@ pub(super) fn open(directory: &Path, settings: &RocksDbSettings, resources: Reso
 
 impl Engine for RocksDb {
     // The log is written here too, only not synced: it leaves used log files for `recycle_log_file_num` to recycle.
-    // The log is written here too, only not synced: it leaves used log files for `recycle_log_file_num` to recycle.
     fn write(&self, batch: &Batch) -> Result<()> {
         let mut writes = WriteBatch::default();
         batch.records().for_each(|(key, value)| writes.put(key, value));
@@ -179,6 +236,13 @@ impl Engine for RocksDb {
 
     fn put_durable(&self, key: &[u8], value: &[u8]) -> Result<()> {
         self.db.put_opt(key, value, &self.durable).map_err(Error::engine(&self.name, "put"))
+    }
+
+    fn put_in_class(&self, key: &[u8], value: &[u8], class: Class) -> Result<()> {
+        match class {
+            Class::Sync => self.put_durable(key, value),
+            Class::Interval | Class::None => self.db.put(key, value).map_err(Error::engine(&self.name, "put")),
+        }
     }
 
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {

@@ -75,11 +75,11 @@ const REDB: &[RedbSettings] = &[
 ];
 
 const FJALL: &[FjallSettings] = &[
-    FjallSettings { name: "small-cache", cache_percent: 10, blobs: false, expect_hits: true },
-    FjallSettings { name: "half-cache", cache_percent: 50, blobs: false, expect_hits: true },
-    FjallSettings { name: "filters", cache_percent: 10, blobs: false, expect_hits: false },
-    FjallSettings { name: "blobs", cache_percent: 10, blobs: true, expect_hits: true },
-    FjallSettings { name: "blobs-half-cache", cache_percent: 50, blobs: true, expect_hits: true },
+    FjallSettings { name: "small-cache", ..FjallSettings::DEFAULT },
+    FjallSettings { name: "half-cache", cache_percent: 50, ..FjallSettings::DEFAULT },
+    FjallSettings { name: "filters", expect_hits: false, ..FjallSettings::DEFAULT },
+    FjallSettings { name: "blobs", blobs: true, ..FjallSettings::DEFAULT },
+    FjallSettings { name: "blobs-half-cache", cache_percent: 50, blobs: true, ..FjallSettings::DEFAULT },
 ];
 
 #[cfg(test)]

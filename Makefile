@@ -24,7 +24,7 @@ MVN = $(if $(wildcard $(JAVA_17)),JAVA_HOME=$(JAVA_17)) mvn --batch-mode --no-tr
 # `make bench-compare QUICK=1` is the small form.
 QUICK :=
 
-# Of `make bench-cassandra`, as scripts/bench-cassandra.sh takes them.
+# Of `make bench-cassandra`, as scripts/bench-cassandra.sh takes them; of `make bench-compare-soak`, as `compare soak` does.
 ARGUMENTS :=
 
 # Where data and results go: a directory on the disk to be measured.
@@ -327,6 +327,13 @@ bench-compare: compiler ## Measure data larger than memory beside LMDB, RocksDB,
 	mkdir -p $(BENCH)
 	$(COMPARE) workloads --dir $(BENCH) $(if $(QUICK),--quick,--sweep) --json $(BENCH)/workloads.json
 	@echo "The figures: $(CURDIR)/$(BENCH)/workloads.json"
+
+.PHONY: bench-compare-soak
+bench-compare-soak: compiler ## Insert 50 million small records beside RocksDB and fjall, as root (hours; QUICK=1: 10 minutes; MEMORY=512M ARGUMENTS=)
+	scripts/install-packages.sh clang libclang-dev liburing-dev pkg-config
+	mkdir -p $(BENCH)
+	$(COMPARE) soak --dir $(BENCH) $(if $(QUICK),--quick,--sweep --memory $(MEMORY)) --json $(BENCH)/soak.json $(ARGUMENTS)
+	@echo "The figures: $(CURDIR)/$(BENCH)/soak.json"
 
 .PHONY: check-compare
 check-compare: compiler ## Build, lint and test the comparison itself, with RocksDB from source

@@ -10,6 +10,7 @@ mod memory;
 mod process;
 mod records;
 mod report;
+mod soak;
 mod store;
 mod stream;
 mod sweep;
@@ -32,16 +33,23 @@ enum Experiment {
     DurablePuts(durable_puts::Options),
     /// Reads, scans, mixed loads and writes of data that is larger than memory.
     Workloads(workloads::Options),
+    /// Inserts far beyond memory: whether the rate falls, and how long a single put takes.
+    Soak(soak::Options),
     /// One engine's part of `workloads`, in a process of its own; the request comes on stdin.
     #[command(hide = true)]
     Measured,
+    /// One engine's part of `soak`, likewise.
+    #[command(hide = true)]
+    Soaked,
 }
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().experiment {
         Experiment::DurablePuts(options) => durable_puts::run(&options),
         Experiment::Workloads(options) => workloads::run(&options),
+        Experiment::Soak(options) => soak::run(&options),
         Experiment::Measured => workloads::run_measured(),
+        Experiment::Soaked => soak::run_measured(),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -87,9 +87,23 @@ pub fn peak_bytes(group: Option<&Path>) -> Option<u64> {
 
 /// Bytes of this process that are in swap.
 pub fn swapped_bytes() -> Result<u64> {
+    status_bytes("VmSwap:")
+}
+
+/// Bytes of memory that this process has, mapped files included.
+pub fn resident_bytes() -> Result<u64> {
+    status_bytes("VmRSS:")
+}
+
+/// The most that it has had.
+pub fn most_resident_bytes() -> Result<u64> {
+    status_bytes("VmHWM:")
+}
+
+fn status_bytes(label: &str) -> Result<u64> {
     let path = "/proc/self/status";
     let text = fs::read_to_string(path).map_err(Error::io("read", path))?;
-    Ok(text.lines().find_map(|line| line.strip_prefix("VmSwap:")).map_or(0, kib) << 10)
+    Ok(text.lines().find_map(|line| line.strip_prefix(label)).map_or(0, kib) << 10)
 }
 
 fn kib(text: &str) -> u64 {

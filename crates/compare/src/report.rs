@@ -83,7 +83,8 @@ impl Spread {
         Some(Spread { median, min, max })
     }
 
-    fn text(self, scale: f64, decimals: usize) -> String {
+    /// The median with the ends, all times a scale.
+    pub fn text(self, scale: f64, decimals: usize) -> String {
         let Spread { median, min, max } = self;
         format!("{:.decimals$} ({:.decimals$}-{:.decimals$})", median * scale, min * scale, max * scale)
     }

@@ -188,23 +188,29 @@ impl<'a> Store<'a> {
         }
     }
 
-    /// Reads the first and the last acknowledged record of every sequence back and removes the store: an engine that
-    /// loses what it acknowledges has no figures.
+    /// Reads some of what was acknowledged back and removes the store.
     pub fn check_and_remove(self) -> Result<()> {
-        for (sequence, &count) in (0..).zip(&self.acknowledged) {
-            let mut records = Records::new(self.shape, sequence);
-            for index in [0, count.saturating_sub(1)].into_iter().filter(|&index| index < count) {
-                let (key, value) = records.record(index);
-                let found = match self.engine.get(key)? {
-                    Some(found) if found == value => continue,
-                    Some(_) => "another value",
-                    None => "nothing",
-                };
-                return Err(Error::Lost { engine: self.spec.to_string(), sequence, index, found });
-            }
-        }
+        check_acknowledged(&*self.engine, &self.spec.to_string(), self.shape, &self.acknowledged)?;
         self.engine.close()
     }
+}
+
+/// Reads the first and the last acknowledged record of every sequence back: an engine that loses what it acknowledges has
+/// no figures. The position of a count is the sequence's number.
+pub fn check_acknowledged(engine: &dyn Engine, name: &str, shape: Shape, acknowledged: &[u64]) -> Result<()> {
+    for (sequence, &count) in (0..).zip(acknowledged) {
+        let mut records = Records::new(shape, sequence);
+        for index in [0, count.saturating_sub(1)].into_iter().filter(|&index| index < count) {
+            let (key, value) = records.record(index);
+            let found = match engine.get(key)? {
+                Some(found) if found == value => continue,
+                Some(_) => "another value",
+                None => "nothing",
+            };
+            return Err(Error::Lost { engine: name.to_owned(), sequence, index, found });
+        }
+    }
+    Ok(())
 }
 
 /// Puts one record after the other until `duration` has passed; the put under way then still counts.

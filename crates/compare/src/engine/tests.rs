@@ -2,7 +2,9 @@
 
 use super::{EngineSpec, Resources, RocksDbSettings, locked_version};
 use crate::batch::Batch;
+use crate::class::Class;
 use crate::records::{Records, Shape};
+use crate::soak;
 use crate::stream::{Pairs, Stream, Values};
 use crate::workloads::settings;
 use ::aiodb::IndexKind;
@@ -70,6 +72,37 @@ fn aiodb_lmdb_keeps_what_it_acknowledges() {
 fn every_engine_of_the_workloads_keeps_what_it_acknowledges() {
     for spec in settings::all() {
         keeps_what_it_acknowledges(&spec);
+    }
+}
+
+#[test]
+fn every_engine_of_the_soak_keeps_what_it_acknowledges() {
+    for spec in soak::settings::all() {
+        keeps_what_it_acknowledges(&spec);
+    }
+}
+
+#[test]
+fn puts_of_every_class_are_there_at_once_and_when_the_engine_is_opened_again() {
+    let classes = [Class::None, Class::Interval, Class::Sync];
+    for spec in soak::settings::all().into_iter().chain(settings::all()) {
+        let directory = tempfile::tempdir().unwrap();
+        let engine = spec.open(&directory.path().join("store"), SMALL).unwrap();
+        for (sequence, class) in (0..).zip(classes) {
+            let mut records = Records::new(SHAPE, sequence);
+            let (key, value) = records.next();
+            engine.put_in_class(key, value, class).unwrap();
+            assert_eq!(engine.get(key).unwrap().as_deref(), Some(value), "{spec}, {class}");
+        }
+        engine.make_durable().unwrap();
+        engine.close().unwrap();
+        let engine = spec.open(&directory.path().join("store"), SMALL).unwrap();
+        for (sequence, class) in (0..).zip(classes) {
+            let mut records = Records::new(SHAPE, sequence);
+            let (key, value) = records.next();
+            assert_eq!(engine.get(key).unwrap().as_deref(), Some(value), "{spec}, {class}");
+        }
+        engine.close().unwrap();
     }
 }
 

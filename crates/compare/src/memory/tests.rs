@@ -1,4 +1,4 @@
-use super::{counter, disk_bytes, files, kib, swapped_bytes, warm};
+use super::{counter, disk_bytes, files, kib, most_resident_bytes, resident_bytes, swapped_bytes, warm};
 use std::fs;
 
 #[test]
@@ -12,6 +12,8 @@ fn counters_are_found_by_their_whole_name() {
 fn sizes_in_the_status_are_in_kib() {
     assert_eq!(kib("\t     12 kB"), 12);
     assert_eq!(swapped_bytes().unwrap() % 1024, 0);
+    let resident = resident_bytes().unwrap();
+    assert!((1 << 20..=most_resident_bytes().unwrap()).contains(&resident), "{resident}");
 }
 
 #[test]

@@ -264,8 +264,10 @@ impl Soak<'_> {
         let (start, deadline) = (writers.start(), writers.start() + self.request.most_time);
         let mut all_ns = latency_histogram();
         let mut before = (start, self.disk.usage()?);
-        for number in 1.. {
-            let whole = start + self.request.point * number;
+        loop {
+            // Where the last point took longer than it should, the next one ends with the whole point after it.
+            let whole_points = (before.0 - start).as_nanos() / self.request.point.as_nanos();
+            let whole = start + self.request.point * (whole_points as u32 + 1);
             let end = whole.min(deadline);
             while Instant::now() < end && !have_ended() {
                 thread::sleep((end - Instant::now().min(end)).min(LOOK));
@@ -274,16 +276,15 @@ impl Soak<'_> {
             let latencies_ns = writers.take_latencies_ns();
             all_ns.add(&latencies_ns).expect("all histograms have the same range");
             // What is left after the last whole point is too short to say much.
-            if now.0 >= whole || number == 1 {
+            if now.0 >= whole || before.0 == start {
                 let at_s = (now.0 - start).as_secs_f64();
                 reply(&Reply::Measured(point(at_s, all_ns.len(), &latencies_ns, before, now)?))?;
             }
             if have_ended() || now.0 >= deadline {
-                break;
+                return Ok(all_ns);
             }
             before = now;
         }
-        Ok(all_ns)
     }
 }
 

@@ -321,6 +321,21 @@ bench-soak: release ## Insert 50 million small records with little memory, and s
 	mkdir -p $(BENCH)
 	scripts/with-memory.sh $(MEMORY) $(AIODB) bench soak $(if $(KEYS),--keys $(KEYS)) --dir $(BENCH) --report $(BENCH)/report.html
 
+# Of the file system that `make bench-churn` gives the store, as scripts/with-space.sh takes it; none: the disk under build/.
+SPACE :=
+
+.PHONY: bench-churn
+bench-churn: release ## Overwrite data five times: what that costs in space and writes (half an hour; with SPACE=3200M in so much space, as root)
+	mkdir -p $(BENCH)
+	$(if $(SPACE),scripts/install-packages.sh e2fsprogs)
+	$(if $(SPACE),scripts/with-space.sh $(BENCH) $(SPACE)) $(AIODB) bench churn --report $(BENCH)/report.html \
+		$(ARGUMENTS) $(if $(SPACE),,--dir $(BENCH))
+
+.PHONY: bench-merge
+bench-merge: release ## Measure merges into counters beside puts, and gets of both (10 minutes; ARGUMENTS=)
+	mkdir -p $(BENCH)
+	$(AIODB) bench merge --writers 1,8 --dir $(BENCH) --report $(BENCH)/report.html $(ARGUMENTS)
+
 .PHONY: bench-compare
 bench-compare: compiler ## Measure data larger than memory beside LMDB, RocksDB, redb and fjall (hours; QUICK=1: 15 minutes)
 	scripts/install-packages.sh clang libclang-dev liburing-dev pkg-config

@@ -4,14 +4,15 @@
 //! leaves rows that name their units, with the command, the commit and the machine. The paper: T. Endo, H. Al-Edaily,
 //! L. Hashem, K. Hiwada, "Development and Evaluation of NoSQL DB AIODB for SSDs with Asynchronous IO Library".
 //!
-//! From the ground up: `rows` and `outcome` are what a benchmark leaves; `dataset`, `round`, `stats` and `counters` are how
-//! anything is measured; `raw`, `fio`, `flush` and `memory` are the ceilings, `gets` is the store; one file for each
+//! From the ground up: `rows` and `outcome` are what a benchmark leaves; `dataset`, `zipf`, `round`, `stretches`, `rest`, `stats` and
+//! `counters` are how anything is measured; `raw`, `fio`, `flush` and `memory` are the ceilings, `gets` is the store; one file for each
 //! subcommand puts them together; `report` draws what was left. A benchmark works in a directory of its own, which it
 //! removes if not told to keep it, and never touches a store that it has not made.
 
 mod arguments;
 mod cache;
 mod ceiling;
+mod churn;
 mod copy_size;
 mod cost;
 mod counters;
@@ -21,18 +22,22 @@ mod fio;
 mod flush;
 mod gets;
 mod memory;
+mod merge;
 mod outcome;
 mod queue_depth;
 mod raw;
 mod report;
+mod rest;
 mod round;
 mod rows;
 mod scan;
 mod soak;
 mod stats;
+mod stretches;
 mod table;
 mod terminal;
 mod write;
+mod zipf;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -66,6 +71,10 @@ enum BenchCommand {
     Scan(scan::ScanArgs),
     /// Inserts far beyond memory, in stretches: whether the rate falls, and the longest put
     Soak(soak::SoakArgs),
+    /// Overwrites of data that is there: what they cost in space and in bytes written by the device, and whether the rate stays
+    Churn(churn::ChurnArgs),
+    /// Merges into counters, beside puts, and gets of both
+    Merge(merge::MergeArgs),
     /// Draws the report again from the results beside it
     Report(ReportArgs),
 }
@@ -87,6 +96,8 @@ pub fn run(args: BenchArgs, json: bool) -> Result<(), CliError> {
         BenchCommand::Cache(args) => deliver(&cache::run(&args)?, &args.output, json),
         BenchCommand::Scan(args) => deliver(&scan::run(&args)?, &args.output, json),
         BenchCommand::Soak(args) => deliver(&soak::run(&args)?, &args.output, json),
+        BenchCommand::Churn(args) => deliver(&churn::run(&args)?, &args.output, json),
+        BenchCommand::Merge(args) => deliver(&merge::run(&args)?, &args.output, json),
         BenchCommand::Report(args) => report::render(&args.report),
     }
 }

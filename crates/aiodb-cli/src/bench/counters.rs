@@ -1,9 +1,13 @@
 //! What the kernel counts: processor time of this process and transfers of the disk that holds the files.
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// The unit of what the kernel says of files and disks, whatever the disk's own.
+const BLOCK_BYTES: u64 = 512;
 
 /// The processor time, user and system, that all threads of this process have used so far.
 pub(crate) fn process_cpu_time() -> Duration {
@@ -22,6 +26,44 @@ pub(crate) fn resident_bytes() -> u64 {
     let kib =
         status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.split_whitespace().next()?.parse::<u64>().ok());
     kib.unwrap_or(0) * 1024
+}
+
+/// Bytes that this process has had read from disks and written to them so far, the page cache's writing for it included; `None` where
+/// the kernel does not say.
+pub(crate) fn process_transfers() -> Option<Transfers> {
+    parse_process_io(&fs::read_to_string("/proc/self/io").ok()?)
+}
+
+/// What [`process_transfers`] counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Transfers {
+    pub read_bytes: u64,
+    pub written_bytes: u64,
+}
+
+fn parse_process_io(text: &str) -> Option<Transfers> {
+    let number = |name| text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+    Some(Transfers { read_bytes: number("read_bytes:")?, written_bytes: number("write_bytes:")? })
+}
+
+/// Bytes that the files under a directory take on the disk: holes take none. Files that go meanwhile do not count.
+pub(crate) fn directory_bytes(directory: &Path) -> io::Result<u64> {
+    let mut blocks = 0;
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        match entry.metadata() {
+            Ok(data) if data.is_dir() => blocks += directory_bytes(&entry.path())? / BLOCK_BYTES,
+            Ok(data) => blocks += data.blocks(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(blocks * BLOCK_BYTES)
+}
+
+/// What the file system that holds a path has in all, used or not; 0 where it does not say.
+pub(crate) fn file_system_bytes(path: &Path) -> u64 {
+    rustix::fs::statvfs(path).map_or(0, |system| system.f_blocks * system.f_frsize)
 }
 
 /// Transfers completed by a disk since it was attached.
@@ -109,7 +151,7 @@ impl BlockDevice {
     }
 }
 
-/// One device's line of `/proc/diskstats`. Its sectors are 512 bytes whatever the disk's block size.
+/// One device's line of `/proc/diskstats`.
 fn parse_diskstats(text: &str, major: u32, minor: u32) -> Option<DiskCounts> {
     text.lines().find_map(|line| {
         let fields: Vec<&str> = line.split_whitespace().collect();
@@ -117,7 +159,7 @@ fn parse_diskstats(text: &str, major: u32, minor: u32) -> Option<DiskCounts> {
         if number(0)? != u64::from(major) || number(1)? != u64::from(minor) {
             return None;
         }
-        Some(DiskCounts { reads: number(3)?, writes: number(7)?, bytes_written: number(9)? * 512 })
+        Some(DiskCounts { reads: number(3)?, writes: number(7)?, bytes_written: number(9)? * BLOCK_BYTES })
     })
 }
 

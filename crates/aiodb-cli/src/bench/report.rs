@@ -12,8 +12,10 @@ use std::path::{Path, PathBuf};
 use super::environment::Environment;
 use super::outcome::{Outcome, write_file};
 use super::rows::Rows;
+use super::rows::churn::{self, ChurnRun};
 use super::rows::copy_size::{AIODB, LMDB};
 use super::rows::cost::CostRow;
+use super::rows::merge::MergeRow;
 use super::rows::scan::ScanRow;
 use super::rows::soak::{self, Course, SoakRow};
 use super::rows::write::WriteRow;
@@ -67,6 +69,8 @@ fn title(rows: &Rows) -> &'static str {
         Rows::Cache(_) => "Cached values",
         Rows::Scan(_) => "Scans and backups",
         Rows::Soak(_) => "Inserts beyond memory",
+        Rows::Churn(_) => "Overwrites",
+        Rows::Merge(_) => "Counters",
     }
 }
 
@@ -132,6 +136,8 @@ fn key_figures(rows: &Rows) -> String {
         }
         Rows::Scan(rows) => rows.iter().filter_map(scan_figure).collect(),
         Rows::Soak(rows) => soak::runs(rows).map(soak_figure).collect(),
+        Rows::Churn(rows) => churn::runs(rows).into_iter().flat_map(churn_figures).collect(),
+        Rows::Merge(rows) => rows.iter().map(merge_figure).collect(),
         Rows::Write(rows) => most_durable_puts(rows).into_iter().chain(rows.iter().filter_map(write_figure)).collect(),
         Rows::Cost(rows) => {
             rows.iter().max_by(|a, b| a.data_bytes.total_cmp(&b.data_bytes)).map(cost_figure).into_iter().collect()
@@ -158,6 +164,22 @@ fn soak_figure(run: &[SoakRow]) -> (String, String) {
         last.writers
     );
     (format!("{:.0} %", 100.0 * course.last_puts_per_s / course.first_puts_per_s), words)
+}
+
+/// What an overwrite costs, and whether the rate stays.
+fn churn_figures(run: &ChurnRun) -> Vec<(String, String)> {
+    let place = run.load.in_words();
+    let figure = |value: Option<f64>, words: &str| Some((format!("{:.2}", value?), format!("{words}: {place}")));
+    let figures = [
+        figure(run.device_bytes_per_user_byte, "bytes written by the disk for each that was overwritten"),
+        figure(Some(run.most_space), "times the live data's space at most"),
+        figure(Some(run.worst_to_mean), "of the mean rate in the worst stretch"),
+    ];
+    figures.into_iter().flatten().collect()
+}
+
+fn merge_figure(row: &MergeRow) -> (String, String) {
+    (format!("{:.2}", row.merges_to_puts.median), format!("merges for each put: {}", row.place()))
 }
 
 /// The best rate at which every put was on the device when it was acknowledged.

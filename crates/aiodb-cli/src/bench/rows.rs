@@ -3,8 +3,10 @@
 //! default, and none is renamed.
 
 pub(crate) mod cache;
+pub(crate) mod churn;
 pub(crate) mod copy_size;
 pub(crate) mod cost;
+pub(crate) mod merge;
 pub(crate) mod queue_depth;
 pub(crate) mod scan;
 pub(crate) mod soak;
@@ -14,8 +16,10 @@ use serde::{Deserialize, Serialize};
 
 use super::table::Table;
 use cache::CacheRow;
+use churn::ChurnRow;
 use copy_size::CopySizeRow;
 use cost::CostRow;
+use merge::MergeRow;
 use queue_depth::QueueDepthRow;
 use scan::ScanRow;
 use soak::SoakRow;
@@ -32,6 +36,8 @@ pub(crate) enum Rows {
     Cache(Vec<CacheRow>),
     Scan(Vec<ScanRow>),
     Soak(Vec<SoakRow>),
+    Churn(Vec<ChurnRow>),
+    Merge(Vec<MergeRow>),
 }
 
 impl Rows {
@@ -45,6 +51,8 @@ impl Rows {
             Rows::Cache(_) => "cache",
             Rows::Scan(_) => "scan",
             Rows::Soak(_) => "soak",
+            Rows::Churn(_) => "churn",
+            Rows::Merge(_) => "merge",
         }
     }
 
@@ -58,6 +66,8 @@ impl Rows {
             Rows::Cache(rows) => vec![cache::table(rows)],
             Rows::Scan(rows) => vec![scan::table(rows)],
             Rows::Soak(rows) => soak::tables(rows),
+            Rows::Churn(rows) => churn::tables(rows),
+            Rows::Merge(rows) => merge::tables(rows),
         }
     }
 }

@@ -2,30 +2,23 @@
 //! outgrows memory, as it did for okuyama and Riak, and how long a single put can take.
 
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use aiodb::io::memory::control_group_bytes;
 use aiodb::{Db, IndexKind, Options, Table as DbTable};
 use clap::Args;
-use hdrhistogram::Histogram;
 
 use super::arguments::{Class, OutputArgs, parse_class, parse_index};
-use super::counters::{BlockDevice, DiskCounts, process_cpu_time, resident_bytes};
+use super::counters::BlockDevice;
 use super::dataset::{KEY_BYTES, Scratch, random_bytes, random_key};
 use super::outcome::Outcome;
-use super::round::{empty_latencies, latency_us};
+use super::round::latency_us;
 use super::rows::Rows;
 use super::rows::soak::SoakRow;
+use super::stretches::{self, Plan, Stretch, Watcher};
 use super::terminal::progress;
 use crate::CliError;
 use crate::options::LsmArgs;
-
-/// A writer tells how much it has done after so many puts, or so long after it did so last.
-const PUTS_PER_REPORT: u64 = 64;
-const REPORTED_EVERY: Duration = Duration::from_millis(100);
 
 #[derive(Args)]
 pub(super) struct SoakArgs {
@@ -96,24 +89,6 @@ struct Soak<'a> {
     disk: Option<BlockDevice>,
 }
 
-/// What the writers share.
-struct Shared {
-    next_number: AtomicU64,
-    /// Puts that were acknowledged. Relaxed, like the number above: they publish nothing.
-    finished: AtomicU64,
-    is_over: AtomicBool,
-    /// Nanoseconds of the puts that ended since they were taken last.
-    latencies_ns: Mutex<Histogram<u64>>,
-}
-
-/// The counts of the process and of the disk at one moment.
-struct Counts {
-    at: Instant,
-    finished: u64,
-    cpu: Duration,
-    disk: Option<DiskCounts>,
-}
-
 impl Soak<'_> {
     fn measure(&self, path: &Path, rows: &mut Vec<SoakRow>, notes: &mut Vec<String>) -> Result<(), CliError> {
         let durability = self.args.durability.durability(self.args.interval_ms);
@@ -129,95 +104,28 @@ impl Soak<'_> {
         Ok(())
     }
 
+    /// Puts keys until there are enough of them or the time is up.
     fn insert(&self, table: &DbTable, rows: &mut Vec<SoakRow>) -> Result<(), CliError> {
-        let shared = Shared {
-            next_number: AtomicU64::new(0),
-            finished: AtomicU64::new(0),
-            is_over: AtomicBool::new(false),
-            latencies_ns: Mutex::new(empty_latencies()),
+        let plan = Plan {
+            writers: self.args.writers,
+            writes: self.args.keys,
+            longest: Duration::from_secs(self.args.max_seconds),
+            stretch: Duration::from_millis(self.args.stretch_ms),
         };
-        thread::scope(|scope| {
-            let start = self.counts(&shared);
-            let writers: Vec<_> =
-                (0..self.args.writers).map(|_| scope.spawn(|| self.put_until_over(table, &shared))).collect();
-            self.watch(&shared, start, || writers.iter().all(|writer| writer.is_finished()), rows);
-            shared.is_over.store(true, Ordering::Relaxed);
-            writers.into_iter().try_for_each(|writer| writer.join().expect("a writer panicked"))
-        })
-    }
-
-    /// Puts keys until there are enough of them or it is over. A writer that fails ends the run.
-    fn put_until_over(&self, table: &DbTable, shared: &Shared) -> Result<(), CliError> {
-        let value = random_bytes(self.args.value_bytes as usize);
-        let mut latencies_ns = empty_latencies();
-        let mut begin = Instant::now();
-        let mut reported = begin;
-        let report = |latencies_ns: &mut Histogram<u64>| {
-            shared.finished.fetch_add(latencies_ns.len(), Ordering::Relaxed);
-            let mut all = shared.latencies_ns.lock().expect("no code panics while it adds latencies");
-            all.add(&*latencies_ns).expect("an automatically growing histogram takes any other");
-            latencies_ns.reset();
+        let writer = || {
+            let value = random_bytes(self.args.value_bytes as usize);
+            move |number| {
+                let (key, begin) = (random_key(number), Instant::now());
+                table.put(&key, &value)?;
+                Ok(begin)
+            }
         };
-        while !shared.is_over.load(Ordering::Relaxed) {
-            let number = shared.next_number.fetch_add(1, Ordering::Relaxed);
-            if number >= self.args.keys {
-                break;
-            }
-            if let Err(error) = table.put(&random_key(number), &value) {
-                shared.is_over.store(true, Ordering::Relaxed);
-                return Err(error.into());
-            }
-            let end = Instant::now();
-            latencies_ns.record((end - begin).as_nanos() as u64).expect("the histogram grows as needed");
-            begin = end;
-            if latencies_ns.len() >= PUTS_PER_REPORT || end - reported >= REPORTED_EVERY {
-                report(&mut latencies_ns);
-                begin = Instant::now();
-                reported = begin;
-            }
-        }
-        report(&mut latencies_ns);
+        stretches::run(plan, self.disk.as_ref(), writer, &mut Rowed { soak: self, rows })?;
         Ok(())
     }
 
-    /// Makes a row of each stretch until all writers are done or the time is up.
-    fn watch(&self, shared: &Shared, mut before: Counts, are_done: impl Fn() -> bool, rows: &mut Vec<SoakRow>) {
-        let start = before.at;
-        let stretch = Duration::from_millis(self.args.stretch_ms);
-        let deadline = start + Duration::from_secs(self.args.max_seconds);
-        for number in 1.. {
-            let end = (start + stretch * number).min(deadline);
-            while Instant::now() < end && !are_done() {
-                thread::sleep((end - Instant::now().min(end)).min(Duration::from_millis(5)));
-            }
-            let now = self.counts(shared);
-            // What is left after the last whole stretch is too short to say much.
-            if now.at >= end || number == 1 {
-                let row = self.row(shared, start, &before, &now);
-                progress(&row.in_words());
-                rows.push(row);
-            }
-            if are_done() || now.at >= deadline || shared.is_over.load(Ordering::Relaxed) {
-                return;
-            }
-            before = now;
-        }
-    }
-
-    fn counts(&self, shared: &Shared) -> Counts {
-        Counts {
-            at: Instant::now(),
-            finished: shared.finished.load(Ordering::Relaxed),
-            cpu: process_cpu_time(),
-            disk: self.disk.as_ref().and_then(BlockDevice::counts),
-        }
-    }
-
-    fn row(&self, shared: &Shared, start: Instant, before: &Counts, now: &Counts) -> SoakRow {
-        let mut latencies_ns = shared.latencies_ns.lock().expect("no code panics while it adds latencies");
-        let latencies_ns = std::mem::replace(&mut *latencies_ns, empty_latencies());
-        let seconds = (now.at - before.at).as_secs_f64();
-        let disk = now.disk.zip(before.disk).map(|(now, before)| now.since(before));
+    fn row(&self, stretch: &Stretch) -> SoakRow {
+        let per_s = |count: u64| count as f64 / stretch.seconds;
         SoakRow {
             index: self.kind.name().to_owned(),
             durability: self.args.durability.in_words(self.args.interval_ms),
@@ -225,18 +133,32 @@ impl Soak<'_> {
             value_bytes: self.args.value_bytes as usize,
             writers: self.args.writers as usize,
             memory_limit_bytes: control_group_bytes(),
-            at_s: (now.at - start).as_secs_f64(),
-            seconds,
-            keys: now.finished,
-            puts_per_s: (now.finished - before.finished) as f64 / seconds,
-            p50_us: latency_us(&latencies_ns, 0.5),
-            p99_us: latency_us(&latencies_ns, 0.99),
-            p999_us: latency_us(&latencies_ns, 0.999),
-            longest_us: latencies_ns.max() as f64 / 1000.0,
-            resident_bytes: resident_bytes(),
-            processors: (now.cpu - before.cpu).as_secs_f64() / seconds,
-            device_written_bytes_per_s: disk.map(|disk| disk.bytes_written as f64 / seconds),
-            device_reads_per_s: disk.map(|disk| disk.reads as f64 / seconds),
+            at_s: stretch.at_s,
+            seconds: stretch.seconds,
+            keys: stretch.finished,
+            puts_per_s: stretch.writes_per_s,
+            p50_us: latency_us(&stretch.latencies_ns, 0.5),
+            p99_us: latency_us(&stretch.latencies_ns, 0.99),
+            p999_us: latency_us(&stretch.latencies_ns, 0.999),
+            longest_us: stretch.latencies_ns.max() as f64 / 1000.0,
+            resident_bytes: stretch.resident_bytes,
+            processors: stretch.processors,
+            device_written_bytes_per_s: stretch.disk.map(|disk| per_s(disk.bytes_written)),
+            device_reads_per_s: stretch.disk.map(|disk| per_s(disk.reads)),
         }
+    }
+}
+
+/// Makes a row of each stretch.
+struct Rowed<'a> {
+    soak: &'a Soak<'a>,
+    rows: &'a mut Vec<SoakRow>,
+}
+
+impl Watcher for Rowed<'_> {
+    fn stretch(&mut self, stretch: Stretch) {
+        let row = self.soak.row(&stretch);
+        progress(&row.in_words());
+        self.rows.push(row);
     }
 }

@@ -53,3 +53,26 @@ fn a_device_under_several_directories_counts_once() {
     assert_eq!(BlockDevice::holding_all(&paths), BlockDevice::holding(one.path()));
     assert_eq!(BlockDevice::holding_all(&[]), None);
 }
+
+#[test]
+fn transfers_of_a_process_are_those_of_disks() {
+    let text =
+        "rchar: 5\nwchar: 6\nsyscr: 1\nsyscw: 2\nread_bytes: 4096\nwrite_bytes: 8192\ncancelled_write_bytes: 77\n";
+    assert_eq!(parse_process_io(text), Some(Transfers { read_bytes: 4096, written_bytes: 8192 }));
+    assert_eq!(parse_process_io("rchar: 5\n"), None);
+}
+
+#[test]
+fn a_directory_takes_what_its_files_have_blocks_for() {
+    let dir = tempfile::tempdir().unwrap();
+    assert_eq!(directory_bytes(dir.path()).unwrap(), 0);
+    fs::create_dir(dir.path().join("below")).unwrap();
+    fs::write(dir.path().join("below").join("file"), vec![1; 100_000]).unwrap();
+    let hole = fs::File::create(dir.path().join("hole")).unwrap();
+    hole.set_len(1 << 30).unwrap();
+    hole.sync_all().unwrap();
+    fs::File::open(dir.path().join("below").join("file")).unwrap().sync_all().unwrap();
+    let bytes = directory_bytes(dir.path()).unwrap();
+    assert!((100_000..1 << 20).contains(&bytes), "{bytes} bytes");
+    assert!(directory_bytes(&dir.path().join("absent")).is_err());
+}

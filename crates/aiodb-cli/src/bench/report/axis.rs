@@ -83,6 +83,16 @@ impl Axis {
     }
 }
 
+/// The smallest and the largest value; `(1, 1)` if there is none.
+pub(crate) fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    values
+        .fold(None, |ends, value| match ends {
+            None => Some((value, value)),
+            Some((min, max)) => Some((f64::min(min, value), f64::max(max, value))),
+        })
+        .unwrap_or((1.0, 1.0))
+}
+
 fn distinct(values: impl Iterator<Item = f64>) -> Vec<f64> {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);

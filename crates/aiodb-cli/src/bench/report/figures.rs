@@ -1,13 +1,14 @@
-//! Which charts show which rows.
+//! Which charts show which rows. `runs` has those of long runs.
 
-use super::axis::{Axis, compact, compact_bytes};
+mod runs;
+
+use super::axis::{Axis, compact, compact_bytes, extent};
 use super::chart::{Chart, Look, Point, Reference, Series};
 use super::paper;
 use crate::bench::rows::Rows;
 use crate::bench::rows::copy_size::CopySizeRow;
 use crate::bench::rows::cost::CostRow;
 use crate::bench::rows::queue_depth::QueueDepthRow;
-use crate::bench::rows::soak::{SoakRow, runs};
 use crate::bench::rows::write::{StoreWrites, WriteRow};
 
 /// The charts of one result, in reading order.
@@ -17,9 +18,10 @@ pub(crate) fn charts(rows: &Rows) -> Vec<Chart> {
         Rows::CopySize(rows) => copy_size(rows),
         Rows::Write(rows) => write(rows),
         Rows::Cost(rows) => cost(rows),
-        Rows::Soak(rows) => vec![inserts_by_keys(rows), longest_by_keys(rows)],
+        Rows::Soak(rows) => runs::soak(rows),
+        Rows::Churn(rows) => runs::churn(rows),
         // A handful of figures, which the table shows as well.
-        Rows::Cache(_) | Rows::Scan(_) => Vec::new(),
+        Rows::Cache(_) | Rows::Scan(_) | Rows::Merge(_) => Vec::new(),
     }
 }
 
@@ -38,16 +40,6 @@ fn grouped<'a, R, K: PartialEq>(rows: impl IntoIterator<Item = &'a R>, key: impl
 
 /// The ends of an error bar, if there is one.
 type Range = Option<(f64, f64)>;
-
-/// The smallest and the largest value; `(1, 1)` if there is none.
-fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
-    values
-        .fold(None, |ends, value| match ends {
-            None => Some((value, value)),
-            Some((min, max)) => Some((f64::min(min, value), f64::max(max, value))),
-        })
-        .unwrap_or((1.0, 1.0))
-}
 
 fn plain(value: f64) -> String {
     format!("{value}")
@@ -311,62 +303,6 @@ fn writes_by_writers(place: &str, rows: &[&StoreWrites], references: Vec<Referen
         y: Axis::log("puts per second", min, max, compact),
         series,
         references,
-    }
-}
-
-/// The stretches of each run over the keys that the store then had.
-fn by_keys(rows: &[SoakRow], y: impl Fn(&SoakRow) -> f64) -> Vec<Series> {
-    let point = |row: &SoakRow| Point { x: row.keys as f64, y: y(row), range: None };
-    let series = runs(rows).enumerate().map(|(rank, run)| Series {
-        name: format!("index {}, {}", run[0].index, run[0].durability),
-        look: Look::Ours(rank),
-        points: run.iter().map(point).collect(),
-    });
-    series.collect()
-}
-
-fn keys_axis(rows: &[SoakRow]) -> Axis {
-    let (_, most) = extent(rows.iter().map(|row| row.keys as f64));
-    Axis::linear("keys in the store", 0.0, most, compact)
-}
-
-/// How a soak is read: what was put, by how many, with how much memory.
-fn soak_caption(rows: &[SoakRow]) -> String {
-    let Some(row) = rows.first() else { return String::new() };
-    let memory = row
-        .memory_limit_bytes
-        .map_or("no limit of memory".to_owned(), |bytes| format!("{} of memory", compact_bytes(bytes as f64)));
-    let (key_bytes, value_bytes) = (row.key_bytes, row.value_bytes);
-    format!("keys of {key_bytes} B, values of {value_bytes} B, {} writers, {memory}", row.writers)
-}
-
-fn inserts_by_keys(rows: &[SoakRow]) -> Chart {
-    let reference = |name: &str, y| Reference { name: name.to_owned(), look: Look::Paper, y };
-    let references = vec![
-        reference("okuyama, keys in memory", paper::OKUYAMA_IN_MEMORY_PER_S),
-        reference("okuyama, keys beyond memory", paper::OKUYAMA_BEYOND_PER_S),
-    ];
-    // A stretch without any put is drawn at the bottom of the axis.
-    let (_, most) = extent(rows.iter().map(|row| row.puts_per_s));
-    Chart {
-        title: "Puts per second against the keys in the store".to_owned(),
-        caption: format!("{}; one point a stretch; logarithmic rates", soak_caption(rows)),
-        x: keys_axis(rows),
-        y: Axis::log("puts per second", paper::OKUYAMA_BEYOND_PER_S, most, compact),
-        series: by_keys(rows, |row| row.puts_per_s),
-        references,
-    }
-}
-
-fn longest_by_keys(rows: &[SoakRow]) -> Chart {
-    let (least, most) = extent(rows.iter().map(|row| row.longest_us / 1000.0).filter(|ms| *ms > 0.0));
-    Chart {
-        title: "The longest put of each stretch".to_owned(),
-        caption: format!("{}; logarithmic times", soak_caption(rows)),
-        x: keys_axis(rows),
-        y: Axis::log("milliseconds", least, most, compact),
-        series: by_keys(rows, |row| row.longest_us / 1000.0),
-        references: Vec::new(),
     }
 }
 

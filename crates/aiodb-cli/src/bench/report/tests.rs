@@ -1,5 +1,6 @@
 use super::*;
 use crate::bench::outcome::tests::outcome;
+use crate::bench::rows::churn::{ChurnLoad, ChurnRow, ChurnStretch};
 
 #[test]
 fn a_page_stands_alone() {
@@ -49,4 +50,29 @@ fn costs_are_drawn_for_each_size_of_value_and_rate() {
     let page = page(&[Outcome { rows, ..outcome() }]);
     assert_eq!(page.matches("<strong>Cost against size of the data").count(), 2, "one for each size of value");
     assert!(page.contains("25.0 %") && page.contains("all in memory, LMDB"), "{page}");
+}
+
+#[test]
+fn overwrites_are_drawn_over_how_often_the_data_was_overwritten() {
+    use crate::bench::rows::churn::tests::{end, load, stretch};
+    let other = |row: ChurnStretch| ChurnStretch { load: ChurnLoad { pattern: "uniform".to_owned(), ..load() }, ..row };
+    let stretches = [stretch(1, 800.0, 70.0), stretch(2, 200.0, 900.0)];
+    let run = ChurnRow::Run(ChurnRun::of(load(), &stretches, end()));
+    let others = stretches.clone().map(|row| ChurnRow::Stretch(other(row)));
+    let rows = stretches.map(ChurnRow::Stretch).into_iter().chain([run]).chain(others).collect();
+    let page = page(&[Outcome { rows: Rows::Churn(rows), ..outcome() }]);
+    assert_eq!(page.matches("<strong>Overwrites per second").count(), 1);
+    assert_eq!(page.matches("<strong>Space for the live data").count(), 1);
+    assert!(page.contains("lsm zipf") && page.contains("lsm uniform"), "both runs are in the legend");
+    assert!(page.contains("<b>2.50</b>bytes written by the disk for each that was overwritten: lsm zipf"), "{page}");
+    assert!(page.contains("<b>1.70</b>times the live data") && page.contains("<b>0.40</b>of the mean rate"), "{page}");
+    assert!(!page.contains("NaN"));
+}
+
+#[test]
+fn counters_have_a_figure_for_each_point_and_no_chart() {
+    let rows = Rows::Merge(vec![crate::bench::rows::merge::tests::row()]);
+    let page = page(&[Outcome { rows, ..outcome() }]);
+    assert!(page.contains("<b>0.90</b>merges for each put: hash, none, 1 key, 8 writers"), "{page}");
+    assert!(!page.contains("<svg"));
 }

@@ -24,7 +24,7 @@ MVN = $(if $(wildcard $(JAVA_17)),JAVA_HOME=$(JAVA_17)) mvn --batch-mode --no-tr
 # `make bench-compare QUICK=1` is the small form.
 QUICK :=
 
-# Of `make bench-cassandra`, as scripts/bench-cassandra.sh takes them; of `make bench-compare-soak`, as `compare soak` does.
+# Of `make bench-cassandra`, as scripts/bench-cassandra.sh takes them, and of other targets that say so.
 ARGUMENTS :=
 
 # Where data and results go: a directory on the disk to be measured.
@@ -321,11 +321,12 @@ bench-soak: release ## Insert 50 million small records with little memory, and s
 	mkdir -p $(BENCH)
 	scripts/with-memory.sh $(MEMORY) $(AIODB) bench soak $(if $(KEYS),--keys $(KEYS)) --dir $(BENCH) --report $(BENCH)/report.html
 
-# Of the file system that `make bench-churn` gives the store, as scripts/with-space.sh takes it; none: the disk under build/.
+# Of the file system that `make bench-churn` gives the store, as scripts/with-space.sh takes it: 3000M is 1.5 times the live data. None:
+# the disk under build/.
 SPACE :=
 
 .PHONY: bench-churn
-bench-churn: release ## Overwrite data five times: what that costs in space and writes (half an hour; with SPACE=3200M in so much space, as root)
+bench-churn: release ## Overwrite data five times: what that costs in space and writes (half an hour; SPACE=3000M: in so much space, as root; ARGUMENTS=)
 	mkdir -p $(BENCH)
 	$(if $(SPACE),scripts/install-packages.sh e2fsprogs)
 	$(if $(SPACE),scripts/with-space.sh $(BENCH) $(SPACE)) $(AIODB) bench churn --report $(BENCH)/report.html \

@@ -40,7 +40,7 @@ the disk over the bytes of keys and values. A store has at least 256 MiB at its 
 data that is what the figures show.
 
 A store has no limit of its own for its space. To hold it to one, give it a file system of that size: \
-`make bench-churn SPACE=3200M` makes one in a file, as root. Overwrites that are refused there are tried again, and counted.
+`make bench-churn SPACE=3000M` makes one in a file, as root. Overwrites that are refused there are tried again, and counted.
 
 Examples:
   aiodb bench churn --dir /data
@@ -155,7 +155,9 @@ impl Churn<'_> {
         let load = self.described(&table);
         progress(&format!("{}: loading {} records", load.in_words(), whole(self.records.count as f64)));
         self.records.load(&db, &table)?;
-        wait_for_rest(&db)?;
+        if !wait_for_rest(&db)? {
+            notes.push(format!("{}: upkeep was not at rest ten minutes after loading", load.in_words()));
+        }
         let run = self.overwrite(&db, &table, load, rows)?;
         progress(&run.in_words());
         if !run.is_at_rest {

@@ -129,7 +129,7 @@ impl Merges<'_> {
         })?;
         let [merged, put] = in_turn(self.args.rounds, |turn| {
             let table = if turn == Turn::First { &counters.merged } else { &counters.put };
-            counters.measure(writers, duration, |number, _| counters.get(table, number))
+            counters.run(writers, duration, |number, _| counters.get(table, number))
         })?;
         counters.check_sums()?;
         Ok(MergeRow {
@@ -218,8 +218,24 @@ impl<'a> Counters<'a> {
         }
     }
 
-    /// One round of an operation by several threads, each with random keys, until nothing is owed any more.
+    /// One round of writes, until nothing is owed any more.
     fn measure(
+        &self,
+        threads: usize,
+        duration: Duration,
+        write: impl Fn(u64, i64) -> Result<(), CliError> + Sync,
+    ) -> Result<Measured, CliError> {
+        let (start, cpu_before) = (Instant::now(), process_cpu_time());
+        let round = self.run(threads, duration, write)?;
+        if !catch_up(self.db)? {
+            return Err(CliError::failed("operands still waited to be folded after ten minutes".to_owned()));
+        }
+        let per_s_caught_up = round.count as f64 / start.elapsed().as_secs_f64();
+        Ok(Measured { per_s_caught_up, cpu: process_cpu_time() - cpu_before, ..round })
+    }
+
+    /// One round of an operation by several threads, each with random keys.
+    fn run(
         &self,
         threads: usize,
         duration: Duration,
@@ -245,17 +261,13 @@ impl<'a> Counters<'a> {
                 }
             }
         };
-        let cpu_before = process_cpu_time();
         let round = round::run(threads, None, |_| Ok(()), until_over)?;
-        let catching_up = Instant::now();
-        if !catch_up(self.db)? {
-            return Err(CliError::failed("operands still waited to be folded after ten minutes".to_owned()));
-        }
+        let count = round.finished;
         Ok(Measured {
-            count: round.finished,
+            count,
             per_s: round.operations_per_s,
-            per_s_caught_up: round.finished as f64 / (round.elapsed + catching_up.elapsed()).as_secs_f64(),
-            cpu: process_cpu_time() - cpu_before,
+            per_s_caught_up: round.operations_per_s,
+            cpu: Duration::from_secs_f64(round.cpu_us_per_operation * count as f64 / 1e6),
             latency_ns: round.latency_ns,
         })
     }

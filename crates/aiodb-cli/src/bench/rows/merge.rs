@@ -39,7 +39,7 @@ pub(crate) struct Operations {
     pub count: u64,
     pub per_s: f64,
     pub per_s_rounds: Vec<f64>,
-    /// Until nothing was owed any more; that of gets is the same.
+    /// Until nothing was owed any more. Gets owe nothing.
     pub per_s_caught_up: f64,
     pub p50_us: f64,
     pub p99_us: f64,

@@ -78,16 +78,17 @@ fn wait_until_quiet(db: &Db, deadline: Instant) -> bool {
     true
 }
 
-/// Brings everything to the disk and the index, and waits until no operands wait to be folded. False if some still did after ten minutes.
-pub(crate) fn catch_up(db: &Db) -> Result<bool, CliError> {
-    let deadline = Instant::now() + MOST_WAIT;
+/// Brings everything to the disk and the index, and waits until no operands wait to be folded and no tags of `hash` tables to be settled.
+/// False if some still did after `most_wait`.
+pub(crate) fn catch_up(db: &Db, most_wait: Duration) -> Result<bool, CliError> {
+    let deadline = Instant::now() + most_wait;
     db.sync()?;
     db.checkpoint()?;
     while db.metrics().unsettled_tags > 0 {
         if Instant::now() > deadline {
             return Ok(false);
         }
-        thread::sleep(Duration::from_millis(1));
+        thread::sleep(Duration::from_millis(5));
     }
     Ok(true)
 }

@@ -5,7 +5,14 @@ use super::*;
 fn measured(per_s: f64) -> Measured {
     let mut latency_ns = empty_latencies();
     latency_ns.record(1000).expect("recorded");
-    Measured { count: 10, per_s, per_s_caught_up: per_s / 2.0, cpu: Duration::from_micros(20), latency_ns }
+    Measured {
+        count: 10,
+        per_s,
+        per_s_caught_up: per_s / 2.0,
+        is_caught_up: per_s < 150.0,
+        cpu: Duration::from_micros(20),
+        latency_ns,
+    }
 }
 
 #[test]
@@ -17,10 +24,11 @@ fn both_take_turns_and_neither_is_always_first() {
     })
     .expect("measured");
     assert_eq!(turns.into_inner(), "abbaab");
-    assert_eq!((first.per_s.clone(), second.per_s), (vec![100.0; 3], vec![200.0; 3]));
+    assert_eq!((&first.per_s, &second.per_s), (&vec![100.0; 3], &vec![200.0; 3]));
     let operations = first.operations();
     assert_eq!((operations.count, operations.per_s, operations.per_s_caught_up), (30, 100.0, 50.0));
-    assert_eq!(operations.cpu_us_each, 2.0);
+    assert_eq!((operations.cpu_us_each, operations.rounds_not_caught_up), (2.0, 0));
+    assert_eq!(second.operations().rounds_not_caught_up, 3);
 }
 
 #[test]

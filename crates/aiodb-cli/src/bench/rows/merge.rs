@@ -24,6 +24,8 @@ pub(crate) struct MergeRow {
     pub merges_to_puts: Ratio,
     /// The same until all operands that had piled up were folded and nothing was owed to disk or index.
     pub merges_to_puts_caught_up: Ratio,
+    /// Whether nothing was owed any more before the first get.
+    pub is_settled_before_gets: bool,
     /// Of the merged keys and of those put, afterwards.
     pub gets_of_merged: Operations,
     pub gets_of_put: Operations,
@@ -41,6 +43,8 @@ pub(crate) struct Operations {
     pub per_s_rounds: Vec<f64>,
     /// Until nothing was owed any more. Gets owe nothing.
     pub per_s_caught_up: f64,
+    /// Rounds after which something was still owed when it was not waited for any longer: the rate above is too high there.
+    pub rounds_not_caught_up: u64,
     pub p50_us: f64,
     pub p99_us: f64,
     /// Processor time of the whole process, until caught up.
@@ -77,6 +81,16 @@ impl MergeRow {
             if keys == 1 { "key" } else { "keys" },
             if writers == 1 { "writer" } else { "writers" }
         )
+    }
+
+    /// What a reader must know where the store owed something for long.
+    pub(crate) fn not_caught_up(&self) -> Option<String> {
+        let (merges, puts) = (self.merges.rounds_not_caught_up, self.puts.rounds_not_caught_up);
+        let before_gets = if self.is_settled_before_gets { "" } else { ", nor before the gets" };
+        (merges + puts > 0 || !self.is_settled_before_gets).then(|| {
+            let place = self.place();
+            format!("{place}: not caught up with after {merges} rounds of merges and {puts} of puts{before_gets}")
+        })
     }
 
     /// The point in one line.

@@ -214,22 +214,27 @@ impl<D: Device> Upkeep<D> {
 
     /// Slows a write of so many keys where merges are behind. Each step of a merge lets some keys in; a write that comes later waits for
     /// the end of the next one, or does one if no other thread does. It waits for no more steps than its keys are worth, so that merges which are
-    /// far behind do not hold it up longer. Where a run cannot be read, writes go on.
+    /// far behind do not hold it up longer, unless there are as many runs as there may be. Where a run cannot be read, writes go on.
     pub(crate) fn throttle_by_merges(&self, ordered: &OrderedIndex<D>, keys: usize) -> Result<()> {
         let Some(runs) = ordered.committed.runs().filter(|runs| runs.is_behind()) else { return Ok(()) };
         let memtable_keys = ordered.memtable.most_keys();
-        for _ in 0..runs.steps_for(keys, memtable_keys) {
+        let mut left = runs.steps_for(keys, memtable_keys);
+        loop {
             let last = runs.last_step();
-            if !runs.is_behind() || runs.lets_in(keys, memtable_keys) {
+            if !runs.is_behind() || !runs.is_full() && runs.lets_in(keys, memtable_keys) {
                 return Ok(());
             }
+            if left == 0 && !runs.is_full() {
+                runs.let_in(keys, memtable_keys);
+                return Ok(());
+            }
+            left = left.saturating_sub(1);
             match self.unless_damaged(self.merge_some_unless_busy(ordered))? {
                 Some(Stepped::Done) => {}
                 Some(Stepped::Busy) => runs.wait_for_step(last),
                 Some(Stepped::Nothing) | None => return Ok(()),
             }
         }
-        Ok(())
     }
 
     /// [`Upkeep::merge_some_of`], unless another thread does a step.

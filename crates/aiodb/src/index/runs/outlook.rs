@@ -1,7 +1,7 @@
 //! What the runs say of the work that is ahead of them.
 
 use super::set::Run;
-use super::turns::{MANY_RUNS, keys_for_step};
+use super::turns::{MANY_RUNS, MOST_RUNS, steps_for};
 use super::{FILE_BYTES, Runs};
 use crate::index::memtable::{MAX_ACTIVE_KEYS, MemtableRoom};
 use crate::io::{Device, UNIT_BYTES};
@@ -41,14 +41,24 @@ impl<D: Device> Runs<D> {
         self.len() >= MANY_RUNS
     }
 
+    /// Whether there are so many that no write may go on.
+    pub(crate) fn is_full(&self) -> bool {
+        self.len() >= MOST_RUNS
+    }
+
     /// How many steps a write of so many keys waits for at most while merges are behind. A memtable may have `memtable_keys`.
     pub(crate) fn steps_for(&self, keys: usize, memtable_keys: usize) -> usize {
-        (1 + keys / keys_for_step(self.len(), memtable_keys)).min(MOST_STEPS)
+        steps_for(self.len(), keys, memtable_keys).min(MOST_STEPS)
     }
 
     /// Whether a write of so many keys may come before the next step ends.
     pub(crate) fn lets_in(&self, keys: usize, memtable_keys: usize) -> bool {
-        self.turns.take(keys, keys_for_step(self.len(), memtable_keys))
+        self.turns.take(self.len(), keys, memtable_keys)
+    }
+
+    /// A write comes that has waited for as many steps as it must.
+    pub(crate) fn let_in(&self, keys: usize, memtable_keys: usize) {
+        self.turns.charge(keys, memtable_keys);
     }
 
     /// What [`Runs::wait_for_step`] is to be told, taken before it is found that another thread does a step.
@@ -67,10 +77,10 @@ impl<D: Device> Runs<D> {
         self.turns.lock()
     }
 
-    /// How many keys have asked to come since the last step ended.
+    /// How many writers wait for a step.
     #[cfg(all(test, not(feature = "shuttle")))]
-    pub(crate) fn asked_since_step(&self) -> usize {
-        self.turns.taken()
+    pub(crate) fn waiting_for_step(&self) -> usize {
+        self.turns.waiting()
     }
 
     /// Bytes of one file, at most, unless one key needs more: what a step of a merge writes.

@@ -69,7 +69,7 @@ impl<D: Device> Runs<D> {
 
     fn merge_chosen(
         &self,
-        _turn: StepTurn<'_>,
+        mut turn: StepTurn<'_>,
         choose: impl Fn(MergePolicy, &RunSet<D>) -> Option<Job>,
         budget_bytes: u64,
         context: &RunContext<'_>,
@@ -114,6 +114,7 @@ impl<D: Device> Runs<D> {
             self.put_passes(number, passes, context);
         }
         made.changes.report_merged();
+        turn.has_merged(self.len());
         Ok(true)
     }
 

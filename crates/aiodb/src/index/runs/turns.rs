@@ -11,34 +11,60 @@ pub(super) const MANY_RUNS: usize = 48;
 /// With so many more, writers are as slow as they can become.
 const LATE_RUNS: usize = 16;
 
-/// Each step lets in one in so many of the keys that a memtable may have, where there are [`MANY_RUNS`]...
-const FIRST_SHARE: usize = 4;
+/// With so many in all, no write goes on before merges have brought them below: whoever makes runs without many keys, or writes large batches
+/// from many threads, comes there.
+pub(super) const MOST_RUNS: usize = 2 * MANY_RUNS;
 
-/// ...and one in so many where there are [`LATE_RUNS`] more.
-const LAST_SHARE: usize = 256;
+/// Keys are counted in parts of what a memtable may have.
+const MEMTABLE: usize = 1 << 16;
 
-/// How many keys may come with each step while there are so many runs, [`MANY_RUNS`] or more.
-pub(super) fn keys_for_step(runs: usize, memtable_keys: usize) -> usize {
+/// Each step lets in a quarter of a memtable where there are [`MANY_RUNS`]...
+const FIRST_PARTS: usize = MEMTABLE / 4;
+
+/// ...and so much where there are [`LATE_RUNS`] more.
+const LAST_PARTS: usize = MEMTABLE / 256;
+
+/// How much may come with each step while there are so many runs, [`MANY_RUNS`] or more.
+fn parts_for_step(runs: usize) -> usize {
     let late = runs.saturating_sub(MANY_RUNS).min(LATE_RUNS);
-    let (first, last) = (memtable_keys / FIRST_SHARE, memtable_keys / LAST_SHARE);
-    (first - (first - last) / LATE_RUNS * late).max(1)
+    FIRST_PARTS - (FIRST_PARTS - LAST_PARTS) / LATE_RUNS * late
+}
+
+/// So many keys, where a memtable may have `memtable_keys`.
+fn parts_of(keys: usize, memtable_keys: usize) -> usize {
+    (keys.saturating_mul(MEMTABLE) / memtable_keys.max(1)).max(1)
+}
+
+/// How many steps the keys of a write are worth while there are so many runs.
+pub(super) fn steps_for(runs: usize, keys: usize, memtable_keys: usize) -> usize {
+    parts_of(keys, memtable_keys).div_ceil(parts_for_step(runs))
 }
 
 /// The turns of steps.
 #[derive(Default)]
 pub(crate) struct Turns {
     queue: InOrder<{ Rank::RunSteps as u8 }>,
-    /// Keys that have come since the last step ended. Relaxed: it publishes nothing.
+    /// What has come and was not let in by a step yet. Relaxed: it publishes nothing.
     taken: AtomicUsize,
-    /// How many steps have ended.
-    ended: Mutex<u64, { Rank::StepsEnded as u8 }>,
+    ended: Mutex<Ended, { Rank::StepsEnded as u8 }>,
     changed: Condvar,
+}
+
+/// What those who wait for a step know.
+#[derive(Default)]
+struct Ended {
+    /// How many steps have ended.
+    steps: u64,
+    /// How many writers wait for another one.
+    waiting: usize,
 }
 
 /// The turn of a step.
 #[must_use]
 pub(super) struct StepTurn<'a> {
     of: &'a Turns,
+    /// What may come since the step has done something.
+    lets_in: usize,
     /// `None` only while this is dropped.
     turn: Option<InOrderGuard<'a, { Rank::RunSteps as u8 }>>,
 }
@@ -47,56 +73,78 @@ impl Drop for StepTurn<'_> {
     fn drop(&mut self) {
         let early = planted::is_on(Bug::StepEndsBeforeItsTurn);
         if early {
-            self.of.end();
+            self.of.end(self.lets_in);
         }
         // First, so that a writer that has found the turn taken is told of an end that is still to come.
         drop(self.turn.take());
         if !early {
-            self.of.end();
+            self.of.end(self.lets_in);
         }
+    }
+}
+
+impl StepTurn<'_> {
+    /// The step has merged something, of so many runs: what it lets in may come when its turn ends.
+    pub(super) fn has_merged(&mut self, runs: usize) {
+        self.lets_in = parts_for_step(runs);
     }
 }
 
 impl Turns {
     pub(super) fn lock(&self) -> StepTurn<'_> {
-        StepTurn { of: self, turn: Some(self.queue.lock()) }
+        StepTurn { of: self, lets_in: 0, turn: Some(self.queue.lock()) }
     }
 
     /// `None` if a step is under way.
     pub(super) fn try_lock(&self) -> Option<StepTurn<'_>> {
-        self.queue.try_lock().map(|turn| StepTurn { of: self, turn: Some(turn) })
+        self.queue.try_lock().map(|turn| StepTurn { of: self, lets_in: 0, turn: Some(turn) })
     }
 
-    /// Whether so many more keys may come before the next step ends, of which `most` may.
-    pub(super) fn take(&self, keys: usize, most: usize) -> bool {
-        self.taken.fetch_add(keys, Ordering::Relaxed) < most
+    /// Whether a write may come before the next step ends.
+    pub(super) fn take(&self, runs: usize, keys: usize, memtable_keys: usize) -> bool {
+        let is_in = self.taken.load(Ordering::Relaxed) < parts_for_step(runs);
+        if is_in {
+            self.charge(keys, memtable_keys);
+        }
+        is_in
+    }
+
+    /// A write comes that has waited long enough: later ones wait for it, too.
+    pub(super) fn charge(&self, keys: usize, memtable_keys: usize) {
+        self.taken.fetch_add(parts_of(keys, memtable_keys), Ordering::Relaxed);
     }
 
     /// What [`Turns::wait_after`] is to be told, taken before looking whether a step is under way.
     pub(super) fn last(&self) -> u64 {
-        *self.ended()
+        self.ended().steps
     }
 
     /// Returns when a step has ended since then.
     pub(super) fn wait_after(&self, last: u64) {
         let mut ended = self.ended();
-        while *ended == last {
+        ended.waiting += 1;
+        while ended.steps == last {
             ended = self.changed.wait(ended).expect(NO_PANIC);
         }
+        ended.waiting -= 1;
     }
 
     #[cfg(all(test, not(feature = "shuttle")))]
-    pub(super) fn taken(&self) -> usize {
-        self.taken.load(Ordering::Relaxed)
+    pub(super) fn waiting(&self) -> usize {
+        self.ended().waiting
     }
 
-    fn end(&self) {
-        *self.ended() += 1;
-        self.taken.store(0, Ordering::Relaxed);
+    /// Lets so much in. Those who sleep look again in any case: the turn is free.
+    fn end(&self, lets_in: usize) {
+        let mut ended = self.ended();
+        ended.steps += 1;
+        let less = |taken: usize| Some(taken.saturating_sub(lets_in));
+        let _ = self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        drop(ended);
         self.changed.notify_all();
     }
 
-    fn ended(&self) -> MutexGuard<'_, u64> {
+    fn ended(&self) -> MutexGuard<'_, Ended> {
         self.ended.lock().expect(NO_PANIC)
     }
 }

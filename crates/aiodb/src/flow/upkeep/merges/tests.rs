@@ -261,37 +261,59 @@ fn blocks_of_a_dropped_table_stay_compressed_while_a_snapshot_sees_it() {
     drop(snapshot);
 }
 
+/// A store with so many runs of few keys, and no threads of its own.
+fn with_runs(runs: usize) -> World {
+    let world = World::with_segments(1 << 20, 0, 0);
+    for key in 0.. {
+        let ordered = world.db.engine.engine.ordered.get(IndexKind::Lsm).expect("it is open");
+        if ordered.committed.runs().expect("it has runs").len() >= runs {
+            ordered.memtable.limit(MemtableRoom { keys: 64, is_short: false, reserved_bytes: 0 });
+            break;
+        }
+        world.put_small(key..key + 1);
+        world.checkpoint();
+    }
+    world
+}
+
 /// Merges are behind, and a step is under way. Writers wait for its end, and not for a step of each of the others that wait.
 #[test]
 fn writers_wait_for_one_step_where_merges_are_behind() {
     const WRITERS: usize = 40;
-    let world = World::with_segments(1 << 20, 0, 0);
+    let world = with_runs(48);
     let ordered = world.db.engine.engine.ordered.get(IndexKind::Lsm).expect("it is open");
     let runs = ordered.committed.runs().expect("it has runs");
-    let mut key = 0;
-    while !runs.is_behind() {
-        key += 1;
-        world.put_small(key..key + 1);
-        world.checkpoint();
-    }
-    ordered.memtable.limit(MemtableRoom { keys: 64, is_short: false, reserved_bytes: 0 });
+    // A quarter of a memtable may come with each step, and has come.
+    world.put_small(1000..1017);
     let (step, before) = (runs.hold_step(), runs.last_step());
     std::thread::scope(|scope| {
         let writers: Vec<_> = (0..WRITERS as u64)
             .map(|writer| {
-                let key = u64::MAX - writer;
-                let world = &world;
+                let (key, world) = (u64::MAX - writer, &world);
                 scope.spawn(move || world.small.put_with(&key.to_be_bytes(), b"value", Durability::None))
             })
             .collect();
-        while runs.asked_since_step() < WRITERS {
+        while runs.waiting_for_step() < WRITERS {
+            assert!(!writers.iter().any(|writer| writer.is_finished()), "none may come now");
             std::thread::yield_now();
         }
-        assert!(writers.iter().filter(|writer| !writer.is_finished()).count() >= WRITERS / 2, "most wait");
         drop(step);
         for writer in writers {
             writer.join().expect("no writer panics").expect("the machine runs");
         }
     });
-    assert!(runs.last_step() - before <= 3, "{} steps", runs.last_step() - before);
+    assert_eq!(runs.last_step() - before, 1);
+}
+
+/// However few keys runs have, and however large batches are: there are not many more runs than writers wait for.
+#[test]
+fn runs_are_bounded_where_they_have_few_keys() {
+    let world = with_runs(48);
+    let ordered = world.db.engine.engine.ordered.get(IndexKind::Lsm).expect("it is open");
+    let runs = ordered.committed.runs().expect("it has runs");
+    for round in 0..200 {
+        world.put_small(round..round + if round % 50 == 0 { 1000 } else { 1 });
+        world.checkpoint();
+        assert!(runs.len() <= 97, "{} runs after {round} rounds", runs.len());
+    }
 }

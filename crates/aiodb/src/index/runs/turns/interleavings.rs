@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Turns;
+use super::{MANY_RUNS, Turns};
 use crate::sync::yield_now;
 
 const WRITES: usize = 2;
@@ -13,7 +13,8 @@ fn write_as_steps_end() {
     let step = {
         let turns = Arc::clone(&turns);
         move || {
-            let turn = turns.lock();
+            let mut turn = turns.lock();
+            turn.has_merged(MANY_RUNS);
             yield_now();
             drop(turn);
         }
@@ -23,7 +24,7 @@ fn write_as_steps_end() {
         shuttle::thread::spawn(move || {
             for _ in 0..WRITES {
                 let last = turns.last();
-                if turns.take(1, 1) {
+                if turns.take(MANY_RUNS, 1, 1) {
                     continue;
                 }
                 match turns.try_lock() {

@@ -14,7 +14,7 @@ fn tenths_are_of_points_and_rates_are_weighed_by_time() {
     let course = Course::of(&run).unwrap();
     assert_eq!((course.first_tenth, course.last_tenth), (300.0, (60.0 * 10.0 + 20.0 * 30.0) / 40.0));
     assert_eq!(course.worst, 10.0);
-    let puts = 10.0 * (400.0 + 200.0 + 16.0 * 100.0 + 10.0 + 60.0) + 30.0 * 20.0;
+    let puts = 10.0 * (400.0 + 200.0 + 15.0 * 100.0 + 10.0 + 60.0) + 30.0 * 20.0;
     assert!((course.mean - puts / (19.0 * 10.0 + 30.0)).abs() < 1e-9);
 }
 

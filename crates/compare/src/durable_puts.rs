@@ -3,9 +3,9 @@
 
 use crate::engine::{EngineSpec, RocksDbSettings};
 use crate::error::{Error, Result};
-use crate::host::{self, Disk, Host};
+use crate::host::Disk;
 use crate::records::Shape;
-use crate::report::{self, Report};
+use crate::report::{self, Origin, Report};
 use crate::store::{Point, Store};
 use crate::sweep;
 use aiodb::IndexKind;
@@ -89,7 +89,7 @@ struct Task {
 pub fn run(options: &Options) -> Result<()> {
     fs::create_dir_all(&options.dir).map_err(Error::io("create", &options.dir))?;
     let disk = Disk::under(&options.dir)?;
-    let host = Host::describe(&disk)?;
+    let origin = Origin::of(&disk)?;
     let shape = Shape { key_bytes: options.key_bytes.into(), value_bytes: options.value_bytes.into() };
     let bench = Bench { parent: &options.dir, disk: &disk, shape };
     let mut settings = BTreeMap::new();
@@ -106,11 +106,9 @@ pub fn run(options: &Options) -> Result<()> {
     let rivals: Vec<String> =
         tasks.iter().filter(|task| task.spec.is_rival()).map(|task| task.spec.to_string()).collect();
     let report = Report {
-        command: std::env::args().collect(),
-        commit: host::commit(),
         durability: "sync: a put is acknowledged once it survives a power cut",
-        data_to_memory: (options.keys * shape.record_bytes()) as f64 / host.memory_bytes() as f64,
-        host,
+        data_to_memory: (options.keys * shape.record_bytes()) as f64 / origin.host.memory_bytes() as f64,
+        origin,
         settings,
         sweep: swept,
         summary: report::summarise(&rounds, &rivals),
@@ -119,7 +117,7 @@ pub fn run(options: &Options) -> Result<()> {
     if options.rounds > 0 {
         println!("{}", report.table());
     }
-    options.json.as_deref().map_or(Ok(()), |path| report.write(path))
+    report::write_json(&report, options.json.as_deref())
 }
 
 /// Where and with what records all engines are measured.

@@ -6,7 +6,7 @@ mod lmdb;
 mod redb;
 mod rocksdb;
 #[cfg(test)]
-mod tests;
+pub mod tests;
 
 use crate::batch::Batch;
 use crate::class::Class;
@@ -243,6 +243,17 @@ impl EngineSpec {
             EngineSpec::Aiodb(_) | EngineSpec::AiodbFutures(_) => "aiodb",
         }
     }
+}
+
+/// The one of these with a name.
+pub fn named(all: Vec<EngineSpec>, name: &str) -> Option<EngineSpec> {
+    all.into_iter().find(|spec| spec.to_string() == name)
+}
+
+/// [`named`] for the command line: the error lists the names that there are.
+pub fn parse(all: Vec<EngineSpec>, name: &str) -> std::result::Result<EngineSpec, String> {
+    let names: Vec<String> = all.iter().map(EngineSpec::to_string).collect();
+    named(all, name).ok_or_else(|| format!("no such engine; there are {}", names.join(", ")))
 }
 
 /// The name used in options, tables and files.

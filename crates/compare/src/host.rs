@@ -55,6 +55,21 @@ impl Disk {
         Ok(space.blocks_available() * space.fragment_size())
     }
 
+    /// An error that says what is `wanted`, and what to do instead, if there is not so much room for it.
+    pub fn require(&self, bytes: u64, wanted: &str, instead: &str) -> Result<()> {
+        let free = self.free_bytes()?;
+        if bytes <= free {
+            return Ok(());
+        }
+        let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
+        Err(Error::Request(format!(
+            "{wanted} {:.1} GiB, {} has {:.1} GiB free: {instead}",
+            gib(bytes),
+            self.path.display(),
+            gib(free),
+        )))
+    }
+
     /// What has been used until now.
     pub fn usage(&self) -> Result<Usage> {
         let resources = getrusage(UsageWho::RUSAGE_SELF)

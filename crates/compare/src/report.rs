@@ -1,7 +1,7 @@
 //! Tables for people and JSON for programs.
 
 use crate::error::{Error, Result};
-use crate::host::Host;
+use crate::host::{self, Disk, Host};
 use crate::store::Point;
 use serde::Serialize;
 use serde_json::Value;
@@ -9,15 +9,30 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// Everything that one run measured.
+/// Where a report comes from. The fields stand in the report itself.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct Origin {
     /// The command line.
     pub command: Vec<String>,
     /// The source tree's commit, if it was started in one.
     pub commit: Option<String>,
     /// The machine.
     pub host: Host,
+}
+
+impl Origin {
+    /// This run, which measures this disk.
+    pub fn of(disk: &Disk) -> Result<Origin> {
+        Ok(Origin { command: std::env::args().collect(), commit: host::commit(), host: Host::describe(disk)? })
+    }
+}
+
+/// Everything that one run of `durable-puts` measured.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// The machine, and what was run there.
+    #[serde(flatten)]
+    pub origin: Origin,
     /// What an acknowledgement means.
     pub durability: &'static str,
     /// Bytes of the preloaded records by bytes of main memory.
@@ -175,12 +190,31 @@ impl Report {
         }
         seconds
     }
+}
 
-    /// Writes the report as JSON.
-    pub fn write(&self, path: &Path) -> Result<()> {
-        let text = serde_json::to_string_pretty(self).expect("a report has only string keys");
-        fs::write(path, text + "\n").map_err(Error::io("write", path))
+/// Writes a report as JSON, if a file for it was asked for.
+pub fn write_json(report: &impl Serialize, path: Option<&Path>) -> Result<()> {
+    let Some(path) = path else { return Ok(()) };
+    let text = serde_json::to_string_pretty(report).expect("a report has only string keys");
+    fs::write(path, text + "\n").map_err(Error::io("write", path))
+}
+
+/// An error if something was not measured: each with the reason.
+pub fn check_complete(not_measured: &[String]) -> Result<()> {
+    if not_measured.is_empty() {
+        return Ok(());
     }
+    Err(Error::Request(format!("not everything was measured: {}", not_measured.join("; "))))
+}
+
+/// What stands below the tables: which measurements are void and why, each by its place, and what every engine ran with.
+pub fn notes<'a>(
+    measurements: impl Iterator<Item = (String, Option<&'a String>)>,
+    settings: &BTreeMap<String, Value>,
+) -> String {
+    let void = measurements.filter_map(|(place, void)| Some(format!("\nVoid: {place}: {}", void?)));
+    let settings = settings.iter().map(|(engine, settings)| format!("\n{engine}: {settings}"));
+    void.chain(settings).collect()
 }
 
 /// The sweep as a Markdown table: thousands of puts per second, one column for each number of writers.

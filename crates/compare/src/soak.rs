@@ -10,11 +10,12 @@ mod summary;
 mod writers;
 
 use crate::class::{Class, INTERVAL};
-use crate::engine::EngineSpec;
+use crate::engine::{self, EngineSpec};
 use crate::error::{Error, Result};
-use crate::host::{self, Disk, Host};
+use crate::host::Disk;
 use crate::memory::{self, MemoryLimit};
 use crate::process;
+use crate::report::{self, Origin};
 use aiodb::io::memory::control_group_bytes;
 use child::KEY_BYTES;
 use clap::Args;
@@ -24,7 +25,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use summary::{Ratio, Row};
 
 /// One or two settings of each rival, measured where no sweep is asked for.
@@ -89,9 +90,8 @@ pub struct Options {
 /// Everything that one run of the command measured.
 #[derive(Debug, Serialize)]
 struct Report {
-    command: Vec<String>,
-    commit: Option<String>,
-    host: Host,
+    #[serde(flatten)]
+    origin: Origin,
     key_bytes: usize,
     keys: u64,
     writers: u32,
@@ -116,9 +116,7 @@ pub fn run(options: &Options) -> Result<()> {
     let disk = Disk::under(&options.dir)?;
     let plan = Plan::of(options);
     let mut report = Report {
-        command: std::env::args().collect(),
-        commit: host::commit(),
-        host: Host::describe(&disk)?,
+        origin: Origin::of(&disk)?,
         key_bytes: KEY_BYTES,
         keys: plan.keys,
         writers: plan.writers,
@@ -141,18 +139,12 @@ pub fn run(options: &Options) -> Result<()> {
     report.summary = summary::summarise(&report.runs);
     report.ratios = summary::ratios(&report.runs);
     println!("{}", in_words(&report));
-    if let Some(path) = &options.json {
-        let text = serde_json::to_string_pretty(&report).expect("a report has only string keys");
-        fs::write(path, text + "\n").map_err(Error::io("write", path))?;
-    }
-    match report.not_measured.is_empty() {
-        true => Ok(()),
-        false => Err(Error::Request(format!("not everything was measured: {}", report.not_measured.join("; ")))),
-    }
+    report::write_json(&report, options.json.as_deref())?;
+    report::check_complete(&report.not_measured)
 }
 
 fn measure_case(options: &Options, plan: &Plan, case: Case, disk: &Disk, report: &mut Report) -> Result<()> {
-    check_space(disk, &options.dir, plan.keys, case)?;
+    check_space(disk, plan.keys, case)?;
     let site = Site { parent: &options.dir, plan, most_time: plan.most_time };
     let engines = if options.sweep { sweep(options, plan, case, report)? } else { options.engines.clone() };
     let runs = site.rounds(case, &engines, plan.rounds, &mut report.settings)?;
@@ -185,19 +177,9 @@ fn held_by(memory_bytes: u64) -> String {
     }
 }
 
-fn check_space(disk: &Disk, directory: &Path, keys: u64, case: Case) -> Result<()> {
+fn check_space(disk: &Disk, keys: u64, case: Case) -> Result<()> {
     let wanted = keys.saturating_mul((KEY_BYTES + case.value_bytes) as u64).saturating_mul(STORE_TO_DATA);
-    let free = disk.free_bytes()?;
-    if wanted <= free {
-        return Ok(());
-    }
-    let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
-    Err(Error::Request(format!(
-        "a store of {keys} keys may want {:.1} GiB, {} has {:.1} GiB free: use fewer --keys",
-        gib(wanted),
-        directory.display(),
-        gib(free),
-    )))
+    disk.require(wanted, &format!("a store of {keys} keys may want"), "use fewer --keys")
 }
 
 fn in_words(report: &Report) -> String {
@@ -212,14 +194,8 @@ fn in_words(report: &Report) -> String {
     text.push_str(&summary::tables(&report.summary));
     text.push('\n');
     text.push_str(&summary::ratio_table(&report.ratios));
-    for run in report.runs.iter().chain(&report.sweep) {
-        if let Some(reason) = &run.void {
-            text.push_str(&format!("\nVoid: {}: {reason}", run.place()));
-        }
-    }
-    for (engine, settings) in &report.settings {
-        text.push_str(&format!("\n{engine}: {settings}"));
-    }
+    let measured = report.runs.iter().chain(&report.sweep).map(|run| (run.place(), run.void.as_ref()));
+    text.push_str(&report::notes(measured, &report.settings));
     text
 }
 
@@ -229,10 +205,7 @@ pub fn run_measured() -> Result<()> {
 }
 
 fn engine(name: &str) -> std::result::Result<EngineSpec, String> {
-    settings::named(name).ok_or_else(|| {
-        let names: Vec<String> = settings::all().iter().map(|spec| spec.to_string()).collect();
-        format!("no such engine; there are {}", names.join(", "))
-    })
+    engine::parse(settings::all(), name)
 }
 
 #[cfg(test)]

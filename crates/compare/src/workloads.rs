@@ -7,11 +7,12 @@ mod plan;
 pub mod settings;
 mod summary;
 
-use crate::engine::EngineSpec;
+use crate::engine::{self, EngineSpec};
 use crate::error::{Error, Result};
-use crate::host::{self, Disk, Host};
+use crate::host::Disk;
 use crate::memory::{self, MemoryLimit};
 use crate::process;
+use crate::report::{self, Origin};
 use crate::stream::{MAX_VALUE_BYTES, MIN_VALUE_BYTES, Pairs};
 use clap::Args;
 use measure::{Measurement, Outcome, Site, Store};
@@ -20,7 +21,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use summary::{Ratio, Row};
 
 /// One setting of each rival, measured where no sweep is asked for.
@@ -73,9 +74,8 @@ pub struct Options {
 /// Everything that one run measured.
 #[derive(Debug, Serialize)]
 struct Report {
-    command: Vec<String>,
-    commit: Option<String>,
-    host: Host,
+    #[serde(flatten)]
+    origin: Origin,
     /// What an acknowledged write has survived.
     durability: &'static str,
     pairs: u64,
@@ -107,9 +107,7 @@ pub fn run(options: &Options) -> Result<()> {
     let disk = Disk::under(&options.dir)?;
     let plan = Plan::of(options);
     let mut report = Report {
-        command: std::env::args().collect(),
-        commit: host::commit(),
-        host: Host::describe(&disk)?,
+        origin: Origin::of(&disk)?,
         durability: "writes are volatile when acknowledged; the clock stops once all of them are durable",
         pairs: plan.pairs,
         memory: Vec::new(),
@@ -131,13 +129,8 @@ pub fn run(options: &Options) -> Result<()> {
     report.summary = summary::summarise(&report.outcomes);
     report.ratios = summary::ratios(&report.outcomes);
     println!("{}", in_words(&report));
-    if let Some(path) = &options.json {
-        write_json(&report, path)?;
-    }
-    match report.not_measured.is_empty() {
-        true => Ok(()),
-        false => Err(Error::Request(format!("not everything was measured: {}", report.not_measured.join("; ")))),
-    }
+    report::write_json(&report, options.json.as_deref())?;
+    report::check_complete(&report.not_measured)
 }
 
 /// Measures everything at one size of values, with all stores side by side so that engines can take turns.
@@ -151,8 +144,8 @@ fn measure_size(options: &Options, plan: &Plan, pairs: Pairs, disk: &Disk, repor
         held_by: memory::held_by(&limit),
     });
     let site = Site { parent: &options.dir, pairs, memory_bytes, limit: limit.as_ref().ok() };
-    let engines = if options.sweep { sweep(options, plan, &site, disk, report)? } else { options.engines.clone() };
-    check_space(disk, &options.dir, pairs, engines.len() as u64)?;
+    let engines = if options.sweep { sweep(plan, &site, disk, report)? } else { options.engines.clone() };
+    check_space(disk, pairs, engines.len() as u64)?;
     let mut measurement = Measurement::load(&site, &engines, &mut report.settings)?;
     report.outcomes.extend(measurement.rounds(&plan.comparison())?);
     report.stores.extend(measurement.remove());
@@ -161,12 +154,12 @@ fn measure_size(options: &Options, plan: &Plan, pairs: Pairs, disk: &Disk, repor
 
 /// Measures the settings of one rival after the other, whose stores are removed again, and returns the best together
 /// with ours.
-fn sweep(options: &Options, plan: &Plan, site: &Site, disk: &Disk, report: &mut Report) -> Result<Vec<EngineSpec>> {
+fn sweep(plan: &Plan, site: &Site, disk: &Disk, report: &mut Report) -> Result<Vec<EngineSpec>> {
     let (rivals, mut chosen): (Vec<EngineSpec>, Vec<EngineSpec>) =
         settings::all().into_iter().partition(EngineSpec::is_rival);
     for family in rivals.chunk_by(|left, right| left.family() == right.family()) {
         eprintln!("sweep of {} at {} bytes", family[0].family(), site.pairs.value_bytes);
-        check_space(disk, &options.dir, site.pairs, family.len() as u64)?;
+        check_space(disk, site.pairs, family.len() as u64)?;
         let mut measurement = Measurement::load(site, family, &mut report.settings)?;
         let swept = measurement.rounds(&plan.sweep())?;
         let best = summary::best_settings(&swept, family);
@@ -177,20 +170,9 @@ fn sweep(options: &Options, plan: &Plan, site: &Site, disk: &Disk, report: &mut 
     Ok(chosen)
 }
 
-fn check_space(disk: &Disk, directory: &Path, pairs: Pairs, stores: u64) -> Result<()> {
+fn check_space(disk: &Disk, pairs: Pairs, stores: u64) -> Result<()> {
     let wanted = pairs.data_bytes() * STORE_TO_DATA / 2 * stores;
-    let free = disk.free_bytes()?;
-    if wanted <= free {
-        return Ok(());
-    }
-    let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
-    Err(Error::Request(format!(
-        "{stores} stores of {} pairs want {:.1} GiB, {} has {:.1} GiB free: use fewer --pairs or --engines",
-        pairs.count,
-        gib(wanted),
-        directory.display(),
-        gib(free),
-    )))
+    disk.require(wanted, &format!("{stores} stores of {} pairs want", pairs.count), "use fewer --pairs or --engines")
 }
 
 fn in_words(report: &Report) -> String {
@@ -208,20 +190,9 @@ fn in_words(report: &Report) -> String {
     text.push_str(&summary::table(&report.summary));
     text.push('\n');
     text.push_str(&summary::ratio_table(&report.ratios));
-    for outcome in report.outcomes.iter().chain(&report.sweep) {
-        if let Some(reason) = &outcome.void {
-            text.push_str(&format!("\nVoid: {}: {reason}", outcome.place()));
-        }
-    }
-    for (engine, settings) in &report.settings {
-        text.push_str(&format!("\n{engine}: {settings}"));
-    }
+    let measured = report.outcomes.iter().chain(&report.sweep).map(|outcome| (outcome.place(), outcome.void.as_ref()));
+    text.push_str(&report::notes(measured, &report.settings));
     text
-}
-
-fn write_json(report: &Report, path: &Path) -> Result<()> {
-    let text = serde_json::to_string_pretty(report).expect("a report has only string keys");
-    fs::write(path, text + "\n").map_err(Error::io("write", path))
 }
 
 /// The part of one engine, as the request on the standard input says.
@@ -230,10 +201,7 @@ pub fn run_measured() -> Result<()> {
 }
 
 fn engine(name: &str) -> std::result::Result<EngineSpec, String> {
-    settings::named(name).ok_or_else(|| {
-        let names: Vec<String> = settings::all().iter().map(|spec| spec.to_string()).collect();
-        format!("no such engine; there are {}", names.join(", "))
-    })
+    engine::parse(settings::all(), name)
 }
 
 #[cfg(test)]

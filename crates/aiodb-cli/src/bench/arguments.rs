@@ -6,6 +6,8 @@ use std::time::Duration;
 use aiodb::{Backend, Durability, IndexKind};
 use clap::Args;
 
+use super::stretches::Plan;
+
 /// Where results go, besides the table on the terminal.
 #[derive(Args)]
 pub(crate) struct OutputArgs {
@@ -69,6 +71,50 @@ impl Class {
             Class::Interval => format!("interval {interval_ms} ms"),
             Class::None => "none".to_owned(),
         }
+    }
+}
+
+/// The durability class of all writes of a run.
+#[derive(Args)]
+pub(crate) struct DurabilityArgs {
+    /// Durability class: sync, interval or none
+    #[arg(long = "durability", default_value = "interval", value_parser = parse_class)]
+    class: Class,
+    /// The time of class interval in milliseconds
+    #[arg(long, default_value_t = 1000)]
+    interval_ms: u64,
+}
+
+impl DurabilityArgs {
+    pub(crate) fn durability(&self) -> Durability {
+        self.class.durability(self.interval_ms)
+    }
+
+    /// The class, for rows.
+    pub(crate) fn in_words(&self) -> String {
+        self.class.in_words(self.interval_ms)
+    }
+}
+
+/// How long a run goes on, and what is left of it.
+#[derive(Args)]
+pub(crate) struct RunArgs {
+    /// Seconds after which the writes of a run end all the same
+    #[arg(long, default_value_t = 3600, value_parser = clap::value_parser!(u64).range(1..))]
+    max_seconds: u64,
+    /// Length of a stretch in milliseconds, each of which is a row
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(10..))]
+    stretch_ms: u64,
+    /// Keep the stores
+    #[arg(long)]
+    pub(crate) keep: bool,
+}
+
+impl RunArgs {
+    /// A run of so many writes.
+    pub(crate) fn plan(&self, writers: u64, writes: u64) -> Plan {
+        let (longest, stretch) = (Duration::from_secs(self.max_seconds), Duration::from_millis(self.stretch_ms));
+        Plan { writers, writes, longest, stretch }
     }
 }
 

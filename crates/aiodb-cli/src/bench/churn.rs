@@ -12,15 +12,15 @@ use aiodb::io::memory::control_group_bytes;
 use aiodb::{Db, Error, IndexKind, Options, Sequence, Table as DbTable};
 use clap::Args;
 
-use super::arguments::{Class, OutputArgs, parse_class, parse_index};
+use super::arguments::{DurabilityArgs, OutputArgs, RunArgs, parse_index};
 use super::counters::{BlockDevice, DiskCounts, directory_bytes, file_system_bytes, process_transfers};
-use super::dataset::{KEY_BYTES, Scratch};
+use super::dataset::{KEY_BYTES, Scratch, remove_unless};
 use super::outcome::Outcome;
 use super::rest::wait_for_rest;
 use super::round::latency_us;
 use super::rows::Rows;
 use super::rows::churn::{ChurnEnd, ChurnLoad, ChurnRow, ChurnRun, ChurnStretch};
-use super::stretches::{self, Plan, Stretch, Total, Watcher};
+use super::stretches::{self, Stretch, Total, Watcher};
 use super::table::whole;
 use super::terminal::progress;
 use super::zipf::{EXPONENT, Pattern, Ranks, parse_pattern};
@@ -57,12 +57,8 @@ pub(super) struct ChurnArgs {
     /// of -0.99, and ranks have nothing to do with the order of keys or of loading
     #[arg(long, value_delimiter = ',', default_value = "uniform,zipf", value_parser = parse_pattern)]
     pattern: Vec<Pattern>,
-    /// Durability class: sync, interval or none
-    #[arg(long, default_value = "interval", value_parser = parse_class)]
-    durability: Class,
-    /// The time of class interval in milliseconds
-    #[arg(long, default_value_t = 1000)]
-    interval_ms: u64,
+    #[command(flatten)]
+    durability: DurabilityArgs,
     /// Bytes of a value, at least 16; keys have 25
     #[arg(long, default_value_t = 1024, value_parser = clap::value_parser!(u64).range(STAMP_BYTES as u64..=1 << 20))]
     value_bytes: u64,
@@ -75,15 +71,8 @@ pub(super) struct ChurnArgs {
     /// Concurrent writers, one thread each
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=4096))]
     writers: u64,
-    /// Seconds after which the overwrites of a run end all the same
-    #[arg(long, default_value_t = 3600, value_parser = clap::value_parser!(u64).range(1..))]
-    max_seconds: u64,
-    /// Length of a stretch in milliseconds, each of which is a row
-    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(10..))]
-    stretch_ms: u64,
-    /// Keep the stores
-    #[arg(long)]
-    keep: bool,
+    #[command(flatten)]
+    run: RunArgs,
     #[command(flatten)]
     lsm: LsmArgs,
     #[command(flatten)]
@@ -96,7 +85,7 @@ fn parse_times(text: &str) -> Result<f64, String> {
 }
 
 pub(super) fn run(args: &ChurnArgs) -> Result<Outcome, CliError> {
-    let scratch = Scratch::new(&args.dir, args.keep)?;
+    let scratch = Scratch::new(&args.dir, args.run.keep)?;
     let mut notes = vec![
         "latency was taken for every overwrite, from its call to its return; writers are threads of one process".to_owned(),
         format!("zipf: the record of rank r is overwritten in proportion to r to the power of -{EXPONENT}"),
@@ -148,7 +137,7 @@ struct Written {
 
 impl Churn<'_> {
     fn measure(&self, rows: &mut Vec<ChurnRow>, notes: &mut Vec<String>) -> Result<(), CliError> {
-        let durability = self.args.durability.durability(self.args.interval_ms);
+        let durability = self.args.durability.durability();
         let db = Db::open(&self.path, Options { durability, cache_bytes: 0, ..Options::default() })?;
         let table = db.create_table_with("bench", self.args.lsm.options_if_lsm(self.kind))?;
         notes.extend(db.stats().fallbacks);
@@ -165,18 +154,14 @@ impl Churn<'_> {
         }
         rows.push(ChurnRow::Run(run));
         db.close()?;
-        if !self.args.keep {
-            std::fs::remove_dir_all(&self.path)
-                .map_err(|error| CliError::failed(format!("cannot remove {}: {error}", self.path.display())))?;
-        }
-        Ok(())
+        remove_unless(self.args.run.keep, &self.path)
     }
 
     fn described(&self, table: &DbTable) -> ChurnLoad {
         ChurnLoad {
             index: self.kind.name().to_owned(),
             pattern: self.pattern.name().to_owned(),
-            durability: self.args.durability.in_words(self.args.interval_ms),
+            durability: self.args.durability.in_words(),
             key_bytes: KEY_BYTES,
             value_bytes: self.records.value_bytes,
             inline_bytes: table.options().inline_bytes,
@@ -232,12 +217,8 @@ impl Churn<'_> {
     }
 
     fn write(&self, table: &DbTable, watch: &mut Watch<'_>) -> Result<Total, CliError> {
-        let plan = Plan {
-            writers: self.args.writers,
-            writes: ((self.records.count as f64 * self.args.overwrites) as u64).max(1),
-            longest: Duration::from_secs(self.args.max_seconds),
-            stretch: Duration::from_millis(self.args.stretch_ms),
-        };
+        let overwrites = ((self.records.count as f64 * self.args.overwrites) as u64).max(1);
+        let plan = self.args.run.plan(self.args.writers, overwrites);
         let ranks = Ranks::new(self.pattern, self.records.count);
         let writer = || {
             let (mut random, mut value) = (fastrand::Rng::new(), vec![0; self.records.value_bytes]);

@@ -115,6 +115,15 @@ impl Drop for Scratch {
     }
 }
 
+/// Removes a store that has been measured, unless it is to be kept: the next one may want its space.
+pub(crate) fn remove_unless(kept: bool, store: &Path) -> Result<(), CliError> {
+    if kept {
+        return Ok(());
+    }
+    std::fs::remove_dir_all(store)
+        .map_err(|error| CliError::failed(format!("cannot remove {}: {error}", store.display())))
+}
+
 /// The order in which pairs are put, and so lie in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {

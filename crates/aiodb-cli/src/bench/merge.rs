@@ -11,7 +11,7 @@ use hdrhistogram::Histogram;
 
 use super::arguments::{Class, OutputArgs, parse_class, parse_index};
 use super::counters::process_cpu_time;
-use super::dataset::{KEY_BYTES, Scratch, random_key};
+use super::dataset::{KEY_BYTES, Scratch, random_key, remove_unless};
 use super::outcome::Outcome;
 use super::rest::catch_up;
 use super::round::{self, LATENCY_SAMPLE_EVERY, Tally, empty_latencies, latency_us};
@@ -120,11 +120,7 @@ impl Merges<'_> {
             }
         }
         db.close()?;
-        if !self.args.keep {
-            std::fs::remove_dir_all(&path)
-                .map_err(|error| CliError::failed(format!("cannot remove {}: {error}", path.display())))?;
-        }
-        Ok(())
+        remove_unless(self.args.keep, &path)
     }
 
     fn measure_point(&self, counters: &Counters<'_>, writers: usize) -> Result<MergeRow, CliError> {

@@ -11,7 +11,7 @@ use hdrhistogram::Histogram;
 use super::arguments::{OutputArgs, parse_backend, parse_index, parse_value_bytes};
 use super::ceiling::{Ceiling, Sources};
 use super::counters::{BlockDevice, resident_bytes};
-use super::dataset::{Dataset, LoadedStore, Order, Scratch, VALUE_BYTES};
+use super::dataset::{Dataset, LoadedStore, Order, Scratch, VALUE_BYTES, remove_unless};
 use super::environment;
 use super::gets::{Gets, MAX_PAIRS};
 use super::outcome::Outcome;
@@ -238,13 +238,7 @@ impl<'a> IndexRun<'a> {
             }
             store.db.close()?;
         }
-        if !self.keep {
-            for path in &self.paths {
-                std::fs::remove_dir_all(path)
-                    .map_err(|error| CliError::failed(format!("cannot remove {}: {error}", path.display())))?;
-            }
-        }
-        Ok(())
+        self.paths.iter().try_for_each(|path| remove_unless(self.keep, path))
     }
 
     /// The points of the curve, as reads of the device.

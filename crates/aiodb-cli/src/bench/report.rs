@@ -17,7 +17,7 @@ use super::rows::copy_size::{AIODB, LMDB};
 use super::rows::cost::CostRow;
 use super::rows::merge::MergeRow;
 use super::rows::scan::ScanRow;
-use super::rows::soak::{self, Course, SoakRow};
+use super::rows::soak::{self, SoakRow, SoakRun};
 use super::rows::write::WriteRow;
 use super::table::{Table, bytes, whole};
 use super::terminal::progress;
@@ -155,7 +155,7 @@ fn scan_figure(row: &ScanRow) -> Option<(String, String)> {
 
 /// What was left of a run's rate at its end.
 fn soak_figure(run: &[SoakRow]) -> (String, String) {
-    let (course, last) = (Course::of(run), &run[run.len() - 1]);
+    let (rates, last) = (SoakRun::of(run).puts_per_s, &run[run.len() - 1]);
     let words = format!(
         "of the first puts/s at {} keys: {}, {}, {} writers",
         whole(last.keys as f64),
@@ -163,7 +163,7 @@ fn soak_figure(run: &[SoakRow]) -> (String, String) {
         last.durability,
         last.writers
     );
-    (format!("{:.0} %", 100.0 * course.last_puts_per_s / course.first_puts_per_s), words)
+    (format!("{:.0} %", 100.0 * rates.last / rates.first), words)
 }
 
 /// What an overwrite costs, and whether the rate stays.

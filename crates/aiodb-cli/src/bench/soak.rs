@@ -2,20 +2,20 @@
 //! outgrows memory, as it did for okuyama and Riak, and how long a single put can take.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use aiodb::io::memory::control_group_bytes;
 use aiodb::{Db, IndexKind, Options, Table as DbTable};
 use clap::Args;
 
-use super::arguments::{Class, OutputArgs, parse_class, parse_index};
+use super::arguments::{DurabilityArgs, OutputArgs, RunArgs, parse_index};
 use super::counters::BlockDevice;
-use super::dataset::{KEY_BYTES, Scratch, random_bytes, random_key};
+use super::dataset::{KEY_BYTES, Scratch, random_bytes, random_key, remove_unless};
 use super::outcome::Outcome;
 use super::round::latency_us;
 use super::rows::Rows;
 use super::rows::soak::SoakRow;
-use super::stretches::{self, Plan, Stretch, Watcher};
+use super::stretches::{self, Stretch, Watcher};
 use super::terminal::progress;
 use crate::CliError;
 use crate::options::LsmArgs;
@@ -28,12 +28,8 @@ pub(super) struct SoakArgs {
     /// Indexes, one store each, one after the other
     #[arg(long, value_delimiter = ',', default_value = "lsm,lmdb,hash", value_parser = parse_index)]
     index: Vec<IndexKind>,
-    /// Durability class: sync, interval or none
-    #[arg(long, default_value = "interval", value_parser = parse_class)]
-    durability: Class,
-    /// The time of class interval in milliseconds
-    #[arg(long, default_value_t = 1000)]
-    interval_ms: u64,
+    #[command(flatten)]
+    durability: DurabilityArgs,
     /// Bytes of a value; keys have 25
     #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u64).range(0..=16 << 20))]
     value_bytes: u64,
@@ -43,15 +39,8 @@ pub(super) struct SoakArgs {
     /// Keys at which a run ends
     #[arg(long, default_value_t = 50_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     keys: u64,
-    /// Seconds after which a run ends all the same
-    #[arg(long, default_value_t = 3600, value_parser = clap::value_parser!(u64).range(1..))]
-    max_seconds: u64,
-    /// Length of a stretch in milliseconds, each of which is a row
-    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(10..))]
-    stretch_ms: u64,
-    /// Keep the stores
-    #[arg(long)]
-    keep: bool,
+    #[command(flatten)]
+    run: RunArgs,
     #[command(flatten)]
     lsm: LsmArgs,
     #[command(flatten)]
@@ -59,7 +48,7 @@ pub(super) struct SoakArgs {
 }
 
 pub(super) fn run(args: &SoakArgs) -> Result<Outcome, CliError> {
-    let scratch = Scratch::new(&args.dir, args.keep)?;
+    let scratch = Scratch::new(&args.dir, args.run.keep)?;
     let mut notes = vec![
         "latency was taken for every put, from its call to its return; writers are threads of one process".to_owned(),
         "cache of values: 0 bytes".to_owned(),
@@ -91,27 +80,18 @@ struct Soak<'a> {
 
 impl Soak<'_> {
     fn measure(&self, path: &Path, rows: &mut Vec<SoakRow>, notes: &mut Vec<String>) -> Result<(), CliError> {
-        let durability = self.args.durability.durability(self.args.interval_ms);
+        let durability = self.args.durability.durability();
         let db = Db::open(path, Options { durability, cache_bytes: 0, ..Options::default() })?;
         let table = db.create_table_with("bench", self.args.lsm.options_if_lsm(self.kind))?;
         notes.extend(db.stats().fallbacks);
         self.insert(&table, rows)?;
         db.close()?;
-        if !self.args.keep {
-            std::fs::remove_dir_all(path)
-                .map_err(|error| CliError::failed(format!("cannot remove {}: {error}", path.display())))?;
-        }
-        Ok(())
+        remove_unless(self.args.run.keep, path)
     }
 
     /// Puts keys until there are enough of them or the time is up.
     fn insert(&self, table: &DbTable, rows: &mut Vec<SoakRow>) -> Result<(), CliError> {
-        let plan = Plan {
-            writers: self.args.writers,
-            writes: self.args.keys,
-            longest: Duration::from_secs(self.args.max_seconds),
-            stretch: Duration::from_millis(self.args.stretch_ms),
-        };
+        let plan = self.args.run.plan(self.args.writers, self.args.keys);
         let writer = || {
             let value = random_bytes(self.args.value_bytes as usize);
             move |number| {
@@ -128,7 +108,7 @@ impl Soak<'_> {
         let per_s = |count: u64| count as f64 / stretch.seconds;
         SoakRow {
             index: self.kind.name().to_owned(),
-            durability: self.args.durability.in_words(self.args.interval_ms),
+            durability: self.args.durability.in_words(),
             key_bytes: KEY_BYTES,
             value_bytes: self.args.value_bytes as usize,
             writers: self.args.writers as usize,

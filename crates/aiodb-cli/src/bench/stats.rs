@@ -28,6 +28,36 @@ impl Summary {
     }
 }
 
+/// How the rate of a run went over its stretches.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Course {
+    pub mean: f64,
+    /// Of the first and the last tenth of the stretches, at least one of them.
+    pub first: f64,
+    pub last: f64,
+    /// Of the stretch with the least.
+    pub least: f64,
+}
+
+impl Course {
+    /// Rates, each with the seconds of its stretch, at least one.
+    pub(crate) fn of(rates: &[(f64, f64)]) -> Course {
+        let tenth = (rates.len() / 10).max(1);
+        Course {
+            mean: weighed(rates),
+            first: weighed(&rates[..tenth]),
+            last: weighed(&rates[rates.len() - tenth..]),
+            least: rates.iter().map(|(rate, _)| *rate).fold(f64::INFINITY, f64::min),
+        }
+    }
+}
+
+/// The rate over all stretches together.
+fn weighed(rates: &[(f64, f64)]) -> f64 {
+    let count: f64 = rates.iter().map(|(rate, seconds)| rate * seconds).sum();
+    count / rates.iter().map(|(_, seconds)| seconds).sum::<f64>()
+}
+
 fn ci95_half_width(values: &[f64]) -> Option<f64> {
     if values.len() < 2 {
         return None;

@@ -13,7 +13,7 @@ use hdrhistogram::Histogram;
 
 use super::arguments::{Class, OutputArgs, parse_class, parse_index};
 use super::counters::BlockDevice;
-use super::dataset::{KEY_BYTES, Scratch, random_bytes, random_key};
+use super::dataset::{KEY_BYTES, Scratch, random_bytes, random_key, remove_unless};
 use super::flush::{self, WriteTarget};
 use super::outcome::Outcome;
 use super::round::{self, LATENCY_SAMPLE_EVERY, Round, Tally, empty_latencies, latency_us};
@@ -139,11 +139,7 @@ impl Writes<'_> {
             rows.push(WriteRow::Store(row));
         }
         db.close()?;
-        if !self.args.keep {
-            std::fs::remove_dir_all(&path)
-                .map_err(|error| CliError::failed(format!("cannot remove {}: {error}", path.display())))?;
-        }
-        Ok(())
+        remove_unless(self.args.keep, &path)
     }
 
     fn preload(&self, db: &Db, table: &DbTable, next_number: &AtomicU64) -> Result<(), CliError> {

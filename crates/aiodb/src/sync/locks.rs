@@ -115,8 +115,6 @@ ranks! {
     Doubt,
     /// Writers that wait for a commit of the memtable.
     Throttle,
-    /// Writers that wait for a step of merging runs: `Turns::ended`.
-    StepsEnded,
     /// The last failure of background work.
     Trouble,
     /// Why a record was not moved: `AppendPath::unmoved`.

@@ -8,6 +8,7 @@ use crate::soak;
 use crate::stream::{Pairs, Stream, Values};
 use crate::workloads::settings;
 use ::aiodb::IndexKind;
+use std::collections::HashSet;
 use std::thread;
 use std::time::Duration;
 
@@ -15,6 +16,16 @@ const SHAPE: Shape = Shape { key_bytes: 25, value_bytes: 25 };
 const PRELOADED: u64 = 2_500;
 const PUTS_PER_WRITER: u64 = 50;
 const WRITERS: u64 = 4;
+
+/// Every engine is found by its name, which no other one has.
+pub fn check_names(all: Vec<EngineSpec>, named: fn(&str) -> Option<EngineSpec>) {
+    let names: HashSet<String> = all.iter().map(|spec| spec.to_string()).collect();
+    assert_eq!(names.len(), all.len());
+    for spec in all {
+        assert_eq!(named(&spec.to_string()), Some(spec));
+    }
+    assert_eq!(named("rocksdb-fast"), None);
+}
 
 fn keeps_what_it_acknowledges(spec: &EngineSpec) {
     let directory = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
 //! The settings of each rival that the sweep of `soak` tries. The best of them in a case stands for the rival there.
 
-use crate::engine::{EngineSpec, FjallSettings, RocksDbReads, RocksDbSettings, RocksDbTree};
+use crate::engine::{self, EngineSpec, FjallSettings, RocksDbReads, RocksDbSettings, RocksDbTree};
 use ::aiodb::IndexKind;
 
 /// Every engine with every setting, ours first.
@@ -15,7 +15,7 @@ pub fn all() -> Vec<EngineSpec> {
 
 /// The engine and setting of a name.
 pub fn named(name: &str) -> Option<EngineSpec> {
-    all().into_iter().find(|spec| spec.to_string() == name)
+    engine::named(all(), name)
 }
 
 /// What RocksDB's guide to tuning advises for writes: more memtables may wait, more threads work behind the writers,

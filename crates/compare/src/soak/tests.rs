@@ -34,9 +34,9 @@ fn too_little_space_is_refused_before_anything_is_put() {
     let directory = tempfile::tempdir().unwrap();
     let disk = Disk::under(directory.path()).unwrap();
     let case = Case { value_bytes: 25, class: Class::Interval };
-    check_space(&disk, directory.path(), 1, case).unwrap();
+    check_space(&disk, 1, case).unwrap();
     for keys in [1 << 40, u64::MAX] {
-        let error = check_space(&disk, directory.path(), keys, case).unwrap_err();
+        let error = check_space(&disk, keys, case).unwrap_err();
         assert!(error.to_string().contains("use fewer --keys"), "{error}");
     }
 }

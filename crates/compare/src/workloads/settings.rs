@@ -1,6 +1,6 @@
 //! The settings of each rival that the sweep tries. The best of them for a workload stands for the rival there.
 
-use crate::engine::{EngineSpec, FjallSettings, LmdbSettings, RedbSettings, RocksDbReads, RocksDbSettings};
+use crate::engine::{self, EngineSpec, FjallSettings, LmdbSettings, RedbSettings, RocksDbReads, RocksDbSettings};
 use ::aiodb::IndexKind;
 
 /// Every engine with every setting, ours first.
@@ -17,7 +17,7 @@ pub fn all() -> Vec<EngineSpec> {
 
 /// The engine and setting of a name.
 pub fn named(name: &str) -> Option<EngineSpec> {
-    all().into_iter().find(|spec| spec.to_string() == name)
+    engine::named(all(), name)
 }
 
 const LMDB: &[LmdbSettings] = &[

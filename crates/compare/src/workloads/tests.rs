@@ -54,7 +54,7 @@ fn too_little_space_is_refused_before_anything_is_loaded() {
     let directory = tempfile::tempdir().unwrap();
     let disk = Disk::under(directory.path()).unwrap();
     let small = Pairs { count: 1, value_bytes: 4096 };
-    check_space(&disk, directory.path(), small, 1).unwrap();
-    let error = check_space(&disk, directory.path(), Pairs { count: 1 << 40, ..small }, 7).unwrap_err();
+    check_space(&disk, small, 1).unwrap();
+    let error = check_space(&disk, Pairs { count: 1 << 40, ..small }, 7).unwrap_err();
     assert!(error.to_string().contains("use fewer --pairs"), "{error}");
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::bench::stats::Course;
 use crate::bench::table::{NONE, Table, bytes, decimal, whole};
 
 /// A stretch of a run, or a whole run. The stretches of a run come before it.
@@ -127,9 +128,8 @@ impl ChurnRun {
         let per_user_byte = |bytes: u64| bytes as f64 / user_bytes as f64;
         let space = |bytes: u64| bytes as f64 / load.live_bytes as f64;
         let overwrites_per_s = end.overwrites as f64 / end.seconds;
-        let worst = stretches.iter().map(|stretch| stretch.overwrites_per_s).fold(f64::INFINITY, f64::min);
-        let tenth = (stretches.len() / 10).max(1);
-        let (first, last) = (rate(&stretches[..tenth]), rate(&stretches[stretches.len() - tenth..]));
+        let rates: Vec<_> = stretches.iter().map(|stretch| (stretch.overwrites_per_s, stretch.seconds)).collect();
+        let course = Course::of(&rates);
         ChurnRun {
             overwrites: end.overwrites,
             user_bytes,
@@ -138,9 +138,9 @@ impl ChurnRun {
             is_at_rest: end.is_at_rest,
             overwrites_per_s,
             overwrites_per_s_caught_up: end.overwrites as f64 / (end.seconds + end.caught_up_s),
-            worst_stretch_overwrites_per_s: worst,
-            worst_to_mean: worst / overwrites_per_s,
-            last_to_first: last / first,
+            worst_stretch_overwrites_per_s: course.least,
+            worst_to_mean: course.least / overwrites_per_s,
+            last_to_first: course.last / course.first,
             longest_us: stretches.iter().map(|stretch| stretch.longest_us).fold(0.0, f64::max),
             refused: end.refused,
             device_bytes_per_user_byte: end.device_written_bytes.map(per_user_byte),
@@ -153,12 +153,6 @@ impl ChurnRun {
             load,
         }
     }
-}
-
-/// Overwrites per second over several stretches.
-fn rate(stretches: &[ChurnStretch]) -> f64 {
-    let overwrites: f64 = stretches.iter().map(|stretch| stretch.overwrites_per_s * stretch.seconds).sum();
-    overwrites / stretches.iter().map(|stretch| stretch.seconds).sum::<f64>()
 }
 
 impl ChurnLoad {

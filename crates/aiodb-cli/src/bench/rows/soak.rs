@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::bench::stats::Course;
 use crate::bench::table::{Table, bytes, decimal, whole};
 
 /// One stretch of a long run of inserts.
@@ -61,32 +62,22 @@ pub(crate) fn runs(rows: &[SoakRow]) -> impl Iterator<Item = &[SoakRow]> {
 
 /// A whole run.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Course {
-    pub mean_puts_per_s: f64,
-    /// Of the first and the last tenth of its stretches, at least one of them.
-    pub first_puts_per_s: f64,
-    pub last_puts_per_s: f64,
-    /// The stretch with the fewest puts.
-    pub least_puts_per_s: f64,
+pub(crate) struct SoakRun {
+    pub puts_per_s: Course,
     pub longest_us: f64,
     pub cpu_us_per_put: f64,
 }
 
-impl Course {
+impl SoakRun {
     /// `rows` are the stretches of one run, at least one.
-    pub(crate) fn of(rows: &[SoakRow]) -> Course {
-        let tenth = (rows.len() / 10).max(1);
-        let seconds = |rows: &[SoakRow]| rows.iter().map(|row| row.seconds).sum::<f64>();
-        let puts = |rows: &[SoakRow]| rows.iter().map(|row| row.puts_per_s * row.seconds).sum::<f64>();
-        let rate = |rows: &[SoakRow]| puts(rows) / seconds(rows);
+    pub(crate) fn of(rows: &[SoakRow]) -> SoakRun {
+        let rates: Vec<_> = rows.iter().map(|row| (row.puts_per_s, row.seconds)).collect();
+        let puts: f64 = rates.iter().map(|(rate, seconds)| rate * seconds).sum();
         let cpu_s: f64 = rows.iter().map(|row| row.processors * row.seconds).sum();
-        Course {
-            mean_puts_per_s: rate(rows),
-            first_puts_per_s: rate(&rows[..tenth]),
-            last_puts_per_s: rate(&rows[rows.len() - tenth..]),
-            least_puts_per_s: rows.iter().map(|row| row.puts_per_s).fold(f64::INFINITY, f64::min),
+        SoakRun {
+            puts_per_s: Course::of(&rates),
             longest_us: rows.iter().map(|row| row.longest_us).fold(0.0, f64::max),
-            cpu_us_per_put: cpu_s * 1e6 / puts(rows).max(1.0),
+            cpu_us_per_put: cpu_s * 1e6 / puts.max(1.0),
         }
     }
 }
@@ -112,20 +103,21 @@ fn courses(rows: &[SoakRow]) -> Table {
         "CPU µs/put",
     ]);
     for run in runs(rows) {
-        let (course, last) = (Course::of(run), &run[run.len() - 1]);
+        let (whole_run, last) = (SoakRun::of(run), &run[run.len() - 1]);
+        let rates = whole_run.puts_per_s;
         table.push(vec![
             last.index.clone(),
             last.durability.clone(),
             last.value_bytes.to_string(),
             last.writers.to_string(),
             whole(last.keys as f64),
-            whole(course.mean_puts_per_s),
-            whole(course.first_puts_per_s),
-            whole(course.last_puts_per_s),
-            decimal(course.last_puts_per_s / course.first_puts_per_s, 2),
-            whole(course.least_puts_per_s),
-            decimal(course.longest_us / 1000.0, 1),
-            decimal(course.cpu_us_per_put, 2),
+            whole(rates.mean),
+            whole(rates.first),
+            whole(rates.last),
+            decimal(rates.last / rates.first, 2),
+            whole(rates.least),
+            decimal(whole_run.longest_us / 1000.0, 1),
+            decimal(whole_run.cpu_us_per_put, 2),
         ]);
     }
     table

@@ -62,12 +62,12 @@ impl<D: Device> Runs<D> {
     }
 
     /// What [`Runs::wait_for_step`] is to be told, taken before it is found that another thread does a step.
-    pub(crate) fn last_step(&self) -> u64 {
+    pub(crate) fn last_step(&self) -> u32 {
         self.turns.last()
     }
 
     /// Returns when a step has ended since that one.
-    pub(crate) fn wait_for_step(&self, last: u64) {
+    pub(crate) fn wait_for_step(&self, last: u32) {
         self.turns.wait_after(last);
     }
 

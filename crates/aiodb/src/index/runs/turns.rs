@@ -3,7 +3,7 @@
 
 use crate::planted::{self, Bug};
 use crate::sync::atomic::{AtomicUsize, Ordering};
-use crate::sync::{Condvar, InOrder, InOrderGuard, Mutex, MutexGuard, Rank};
+use crate::sync::{InOrder, InOrderGuard, Rank, Word};
 
 /// With so many runs, a look-up asks so many filters that writers wait for merges.
 pub(super) const MANY_RUNS: usize = 48;
@@ -46,17 +46,12 @@ pub(crate) struct Turns {
     queue: InOrder<{ Rank::RunSteps as u8 }>,
     /// What has come and was not let in by a step yet. Relaxed: it publishes nothing.
     taken: AtomicUsize,
-    ended: Mutex<Ended, { Rank::StepsEnded as u8 }>,
-    changed: Condvar,
-}
-
-/// What those who wait for a step know.
-#[derive(Default)]
-struct Ended {
-    /// How many steps have ended.
-    steps: u64,
-    /// How many writers wait for another one.
-    waiting: usize,
+    /// The thread that has had the turn changes it once it has given the turn up; a writer looks at it before it asks for the turn. Both take
+    /// the lock of the queue in between, so a writer that has found the turn taken does not miss the change.
+    ended: Word,
+    /// Writers that wait for a step.
+    #[cfg(all(test, not(feature = "shuttle")))]
+    waiting: AtomicUsize,
 }
 
 /// The turn of a step.
@@ -114,43 +109,35 @@ impl Turns {
         self.taken.fetch_add(parts_of(keys, memtable_keys), Ordering::Relaxed);
     }
 
-    /// What [`Turns::wait_after`] is to be told, taken before looking whether a step is under way.
-    pub(super) fn last(&self) -> u64 {
-        self.ended().steps
+    /// What [`Turns::wait_after`] is to be told, taken before a turn is asked for.
+    pub(super) fn last(&self) -> u32 {
+        self.ended.seen()
     }
 
     /// Returns when a step has ended since then.
-    pub(super) fn wait_after(&self, last: u64) {
-        let mut ended = self.ended();
-        ended.waiting += 1;
-        while ended.steps == last {
-            ended = self.changed.wait(ended).expect(NO_PANIC);
+    pub(super) fn wait_after(&self, last: u32) {
+        #[cfg(all(test, not(feature = "shuttle")))]
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        while self.ended.seen() == last {
+            self.ended.wait(last);
         }
-        ended.waiting -= 1;
+        #[cfg(all(test, not(feature = "shuttle")))]
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 
     #[cfg(all(test, not(feature = "shuttle")))]
     pub(super) fn waiting(&self) -> usize {
-        self.ended().waiting
+        self.waiting.load(Ordering::Relaxed)
     }
 
     /// Lets so much in. Those who sleep look again in any case: the turn is free.
     fn end(&self, lets_in: usize) {
-        let mut ended = self.ended();
-        ended.steps += 1;
         let less = |taken: usize| Some(taken.saturating_sub(lets_in));
         let _ = self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
-        drop(ended);
-        self.changed.notify_all();
-    }
-
-    fn ended(&self) -> MutexGuard<'_, Ended> {
-        self.ended.lock().expect(NO_PANIC)
+        self.ended.change();
+        self.ended.wake_all();
     }
 }
-
-/// Why a lock is never found poisoned.
-const NO_PANIC: &str = "no code panics while it waits for a step";
 
 #[cfg(all(test, feature = "shuttle"))]
 mod interleavings;

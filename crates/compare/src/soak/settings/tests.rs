@@ -1,14 +1,10 @@
 use super::{all, named};
+use crate::engine::tests::check_names;
 use std::collections::HashSet;
 
 #[test]
 fn every_name_is_used_once_and_found_again() {
-    let names: HashSet<String> = all().iter().map(|spec| spec.to_string()).collect();
-    assert_eq!(names.len(), all().len());
-    for spec in all() {
-        assert_eq!(named(&spec.to_string()), Some(spec));
-    }
-    assert_eq!(named("rocksdb-fast"), None);
+    check_names(all(), named);
 }
 
 #[test]

@@ -62,6 +62,13 @@ impl<const RANK: u8> InOrder<RANK> {
         Some(InOrderGuard { lock: self, _held: held })
     }
 
+    /// How many threads have it or wait for it.
+    #[cfg(all(test, not(feature = "shuttle")))]
+    pub(crate) fn asking(&self) -> u64 {
+        let queue = self.queue();
+        queue.next - queue.first
+    }
+
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().expect("no code panics while it waits for its turn")
     }

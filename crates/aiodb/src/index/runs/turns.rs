@@ -125,9 +125,10 @@ impl Turns {
         self.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 
+    /// How many writers wait while somebody has the turn, for its end or for a turn of their own.
     #[cfg(all(test, not(feature = "shuttle")))]
     pub(super) fn waiting(&self) -> usize {
-        self.waiting.load(Ordering::Relaxed)
+        self.waiting.load(Ordering::Relaxed) + self.queue.asking() as usize - 1
     }
 
     /// Lets so much in. Those who sleep look again in any case: the turn is free.

@@ -131,7 +131,7 @@ fn writes(rows: &[MergeRow]) -> Table {
         "CPU µs/merge",
         "CPU µs/put",
         "merge p50 µs",
-        "p99 µs",
+        "merge p99 µs",
         "put p50 µs",
         "put p99 µs",
     ]);

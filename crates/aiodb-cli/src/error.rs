@@ -136,6 +136,7 @@ fn engine_kind(error: &aiodb::Error) -> &'static str {
         Source { .. } => "source",
         TableName { .. } => "table_name",
         Option { .. } => "option",
+        TooLittleMemory { .. } => "too_little_memory",
         Backend { .. } => "backend",
         Closed => "closed",
         NotARepository { .. } => "not_a_repository",

@@ -72,9 +72,12 @@ impl Failure {
         use aiodb::Error::*;
         match self {
             Failure::Engine(error) => match error {
-                NoStore { .. } | NotAStore { .. } | Directory { .. } | Option { .. } | Backend { .. } => {
-                    "Configuration"
-                }
+                NoStore { .. }
+                | NotAStore { .. }
+                | Directory { .. }
+                | Option { .. }
+                | TooLittleMemory { .. }
+                | Backend { .. } => "Configuration",
                 Locked { .. } | RepositoryInUse { .. } => "InUse",
                 NewerVersion { .. } => "NewerVersion",
                 Corruption { .. } | Index { .. } => "Corruption",

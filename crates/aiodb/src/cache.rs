@@ -17,6 +17,8 @@
 //! empties the oldest (`shard.rs`), in the manner of S3-FIFO (Yang et al., SOSP 2023): an entry that was asked for once
 //! leaves after a short while, so reading everything once does not push out values that are read again and again.
 //!
+//! A budget changes while the cache is in use (`Cache::set_budget`, `Cache::fit`).
+//!
 //! The room of the caches. A cache owns the memory of values or of blocks, by place, within a budget. It never knows tables or
 //! snapshots: `flow/cached.rs` decides which values are asked for and inserted, `index/runs/lookup.rs` which blocks.
 
@@ -24,11 +26,12 @@ mod arena;
 mod shard;
 
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::metrics::counter::Counter;
 use crate::sync::{Rank, RwLock, RwLockReadGuard};
 use arena::Pages;
-use shard::Shard;
+use shard::{Fitted, Shard};
 
 pub(crate) use arena::Cached;
 
@@ -37,6 +40,9 @@ const SHARDS: u64 = 16;
 
 /// A smaller cache has fewer shards, so that the blocks of each can hold some values of a device block.
 const MIN_SHARD_BYTES: u64 = 1 << 20;
+
+/// A shard with less than this could hold nothing.
+const LEAST_SHARD_BYTES: u64 = 16 << 10;
 
 /// Where bytes lie, in one life of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +75,8 @@ pub(crate) struct Cache {
     shards: Box<[Padded]>,
     hits: Counter,
     misses: Counter,
-    budget_bytes: u64,
+    /// Relaxed: it publishes nothing, and shards come to it later.
+    budget_bytes: AtomicU64,
 }
 
 /// A shard on cache lines of its own, so that threads working on neighbours do not slow each other down.
@@ -77,25 +84,48 @@ pub(crate) struct Cache {
 struct Padded(RwLock<Shard, { Rank::CacheShard as u8 }>);
 
 impl Cache {
-    /// A cache of values that takes at most `budget_bytes` of memory; with 0, or less than a shard can use, there is none.
-    /// Fails where the system refuses that much address space; memory itself is taken as the cache fills.
-    pub(crate) fn of_values(budget_bytes: u64) -> io::Result<Cache> {
-        Cache::new(budget_bytes, Pages::Large)
+    /// A cache of values that takes at most `budget_bytes` of memory for now, and may take `most_bytes` later; where that is 0, or
+    /// less than a shard can use, there is none. Fails where the system refuses that much address space; memory itself is taken as
+    /// the cache fills.
+    pub(crate) fn of_values(most_bytes: u64, budget_bytes: u64) -> io::Result<Cache> {
+        Cache::new(most_bytes, budget_bytes, Pages::Large)
     }
 
     /// [`Cache::of_values`] for blocks of sorted runs. Every store has one, and most fill little of it: large pages would take
     /// memory that nothing lies in.
-    pub(crate) fn of_blocks(budget_bytes: u64) -> io::Result<Cache> {
-        Cache::new(budget_bytes, Pages::Small)
+    pub(crate) fn of_blocks(most_bytes: u64, budget_bytes: u64) -> io::Result<Cache> {
+        Cache::new(most_bytes, budget_bytes, Pages::Small)
     }
 
-    fn new(budget_bytes: u64, pages: Pages) -> io::Result<Cache> {
-        let count = 1 << (budget_bytes / MIN_SHARD_BYTES).clamp(1, SHARDS).ilog2();
+    fn new(most_bytes: u64, budget_bytes: u64, pages: Pages) -> io::Result<Cache> {
+        let count = 1 << (most_bytes / MIN_SHARD_BYTES).clamp(1, SHARDS).ilog2();
         let mut shards = Vec::new();
-        for _ in 0..count {
-            shards.extend(Shard::new(budget_bytes / count, pages)?.map(|shard| Padded(RwLock::new(shard))));
+        if most_bytes / count >= LEAST_SHARD_BYTES {
+            for _ in 0..count {
+                shards.push(Padded(RwLock::new(Shard::new(budget_bytes / count, pages)?)));
+            }
         }
-        Ok(Cache { shards: shards.into(), budget_bytes, ..Cache::default() })
+        Ok(Cache { shards: shards.into(), budget_bytes: AtomicU64::new(budget_bytes), ..Cache::default() })
+    }
+
+    /// Sets what it may take from now on; [`Cache::fit`] brings it there.
+    pub(crate) fn set_budget(&self, budget_bytes: u64) {
+        self.budget_bytes.store(budget_bytes, Ordering::Relaxed);
+    }
+
+    /// Brings each shard a step closer to the budget. True if there is more to do. Those who look for entries, or insert some, wait for no
+    /// more than one block of a shard to be emptied.
+    pub(crate) fn fit(&self) -> bool {
+        let Some(budget_bytes) = self.budget_bytes().checked_div(self.shards.len() as u64) else { return false };
+        let mut more = false;
+        for shard in &self.shards {
+            if self.read(shard).budget_bytes() == budget_bytes {
+                continue;
+            }
+            let fitted = shard.0.write().expect(NO_PANIC).fit(budget_bytes);
+            more |= matches!(fitted, Fitted::Partly);
+        }
+        more
     }
 
     /// Whether there is a cache at all.
@@ -166,7 +196,12 @@ impl Cache {
 
     /// The most that it takes.
     pub(crate) fn budget_bytes(&self) -> u64 {
-        self.budget_bytes
+        self.budget_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of memory that it has taken from the system.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.shards.iter().map(|shard| self.read(shard).memory_bytes() as u64).sum()
     }
 
     /// Bytes of all entries and of all bookkeeping.

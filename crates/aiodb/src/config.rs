@@ -158,17 +158,25 @@ pub struct Options {
     /// writing. Writes acknowledged after the last checkpoint are brought into memory and stay there: up to
     /// `checkpoint_bytes` of log. Default false.
     pub read_only: bool,
-    /// Memory for values that gets have read lately, in bytes; 0 reads all of them from the device. Default 0: a cache pays only
-    /// where some keys are asked for again and again, and costs every other get a copy.
+    /// Memory that the store may take in all, in bytes: memtables, filters and fences of sorted runs, slots of `hash` tables, superseded records
+    /// for snapshots, buffers and both caches. What cannot be given back comes first; memtables have a part of the rest, never less than 10 MB; the
+    /// caches have what is left, and give memory back when other parts grow. Pages of LMDB's file are not among it: the system takes them back.
+    /// Default `None`: a quarter of the memory that the machine has, or that the process's control group or its limit of address space allow, at
+    /// least 64 MiB, and more where sizes that are chosen here for caches and memtables need more; a limit that changes is followed.
+    /// [`crate::Db::set_memory_bytes`] changes it. Less than an empty store takes is refused. See `docs/decisions/0057-one-memory-budget.md`.
+    pub memory_bytes: Option<u64>,
+    /// How many stores share the memory that there is: where `memory_bytes` is not chosen, each takes its part. Default 1.
+    pub memory_shared_by: u32,
+    /// Memory for values that gets have read lately, at most, in bytes; 0 reads all of them from the device. It is a part of `memory_bytes`.
+    /// Default 0: a cache pays only where some keys are asked for again and again, and costs every other get a copy.
     pub cache_bytes: u64,
-    /// Memory for the blocks of sorted runs in which gets of `lsm` tables found their keys, in bytes. Such a get reads the device
-    /// once, for its value, where the block is here, and twice where it is not. A key of 18 bytes takes 26 of a block. Default
-    /// `None`: an eighth of the memory that the machine has, or that the process's control group or its limit of address space
-    /// allow, from 8 MiB to 1 GiB. It is taken as blocks come.
+    /// Memory for the blocks of sorted runs in which gets of `lsm` tables found their keys, at most, in bytes. Such a get reads the device
+    /// once, for its value, where the block is here, and twice where it is not. A key of 18 bytes takes 26 of a block. It is a part of
+    /// `memory_bytes`. Default `None`: half of that, from 8 MiB to 1 GiB. It is taken as blocks come.
     pub block_cache_bytes: Option<u64>,
-    /// Memory for the two memtables of an ordered index, in bytes: the keys that were written and that its files do not have yet, at some 300
-    /// bytes each. Writers wait where it is used up. Default `None`: two fifths of the memory that the machine has, or that the process's
-    /// control group or its limit of address space allow. Never less than 10 MB, and never more than 300 MiB.
+    /// Memory for the two memtables of an ordered index, at most, in bytes: the keys that were written and that its files do not have yet, at some
+    /// 300 bytes each. Writers wait where it is used up. It is a part of `memory_bytes`. Default `None`: two fifths of what those parts leave that
+    /// cannot be given back. Never less than 10 MB, and never more than 300 MiB.
     pub memtable_bytes: Option<u64>,
     /// Put written values into the cache too, so that they are read without the device; it costs every
     /// write a copy. Values that are compressed come there when they are first read. Default false.
@@ -192,6 +200,9 @@ pub struct Options {
     /// For tests: keys that the memtable of an ordered index takes, at most. Default all that it has room for.
     #[doc(hidden)]
     pub memtable_keys: usize,
+    /// For tests: keys that the memtable of an ordered index takes however small the budget is. Default 16,384.
+    #[doc(hidden)]
+    pub least_memtable_keys: usize,
     /// For tests: where so many range deletes of an ordered index wait to be carried out, the next writer of one waits too. A
     /// batch with more of them is taken alone. Default 1,024.
     #[doc(hidden)]
@@ -231,6 +242,8 @@ impl Default for Options {
             max_open_files: 0,
             checkpoint_bytes: 512 << 20,
             read_only: false,
+            memory_bytes: None,
+            memory_shared_by: 1,
             cache_bytes: 0,
             block_cache_bytes: None,
             memtable_bytes: None,
@@ -242,6 +255,7 @@ impl Default for Options {
             background: true,
             hash_mask: u64::MAX,
             memtable_keys: usize::MAX,
+            least_memtable_keys: 16 << 10,
             waiting_range_deletes: 1024,
             merge_policy: MergePolicy::default(),
             versions_in_memory: 64 << 10,

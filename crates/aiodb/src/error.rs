@@ -270,6 +270,14 @@ pub enum Error {
         /** What may be given. */
         allowed: &'static str,
     },
+    /// The budget of memory is smaller than what a store takes that has nothing yet.
+    #[error("memory_bytes = {bytes}: this store takes {least} at least")]
+    TooLittleMemory {
+        /** What was given. */
+        bytes: u64,
+        /** The least that may be given, in bytes. */
+        least: u64,
+    },
     /// A forced backend does not work here.
     #[error("the device backend `{backend}` does not work here: {reason}; use `auto` or another one")]
     Backend {

@@ -24,6 +24,7 @@
 //! Start with [`Db`], [`Table`] and [`Options`]; [`Durability`] says what an acknowledged write means.
 
 mod api;
+mod budget;
 mod cache;
 mod checksum;
 mod config;
@@ -53,6 +54,7 @@ pub use api::stream::{ValueReader, ValueWriter};
 pub use api::table::Table;
 #[doc(hidden)]
 pub use api::waiting::WaitingWrite;
+pub use budget::MemoryStats;
 #[doc(hidden)]
 pub use config::MergePolicy;
 pub use config::{

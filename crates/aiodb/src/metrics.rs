@@ -15,6 +15,8 @@ use counter::Counter;
 pub use histogram::Distribution;
 use histogram::Histogram;
 
+use crate::budget::MemoryStats;
+
 /// The counters and histograms in which the engine records. Times are nanoseconds. All are Relaxed: they publish nothing.
 #[derive(Default)]
 pub(crate) struct Meters {
@@ -166,12 +168,14 @@ pub struct Metrics {
     pub run_memory_bytes: u64,
     /// Memory of the cache of values.
     pub cache_bytes: u64,
-    /// The most that it may take: [`crate::Options::cache_bytes`].
+    /// The most that it may take now: at most [`crate::Options::cache_bytes`].
     pub cache_budget_bytes: u64,
     /// Memory of the cache of blocks of sorted runs.
     pub block_cache_bytes: u64,
-    /// The most that it may take: [`crate::Options::block_cache_bytes`].
+    /// The most that it may take now: at most [`crate::Options::block_cache_bytes`].
     pub block_cache_budget_bytes: u64,
+    /// The budget of memory, and what takes it.
+    pub memory: MemoryStats,
     /// How long recovery took when the store was opened.
     pub recovery_ms: u64,
     /// Batches that it replayed.

@@ -14,6 +14,7 @@ pub(crate) mod dropping;
 pub(crate) mod engine;
 pub(crate) mod epochs;
 pub(crate) mod host;
+pub(crate) mod memory;
 pub(crate) mod purging;
 pub(crate) mod read_path;
 pub(crate) mod reclaiming;

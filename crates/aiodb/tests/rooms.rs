@@ -34,6 +34,7 @@ const LAYERS: [(&str, &[&str]); 6] = [
             "flow/recovery/counts.rs",
             "flow/scan/fetch.rs",
             "flow/scan/stretches.rs",
+            "flow/upkeep/memory.rs",
         ],
     ),
     (

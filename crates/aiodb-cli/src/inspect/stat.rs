@@ -6,10 +6,11 @@ use crate::exit::Exit;
 use crate::options::{ReadArgs, durability_name};
 use crate::output::Output;
 use crate::tables::keys;
-use aiodb::{Stats, TableStats};
+use aiodb::{MemoryStats, Stats, TableStats};
 use clap::Args;
 use indicatif::{BinaryBytes, HumanCount};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -85,7 +86,10 @@ fn to_json(stats: &Stats) -> Value {
         "held_bytes": stats.held_bytes,
         "waiting_range_deletes": stats.waiting_range_deletes,
         "clock_ahead_ms": stats.clock_ahead_ms,
+        "warnings": stats.warnings,
         "trouble": stats.trouble,
+        "memory_budget_bytes": stats.memory.budget_bytes,
+        "memory_bytes": stats.memory.parts().into_iter().collect::<BTreeMap<_, _>>(),
         "checkpoints": stats.checkpoints,
         "checkpoint_log_lag_bytes": stats.checkpoint_log_lag_bytes,
         "recovered_batches": stats.recovered_batches,
@@ -119,6 +123,7 @@ fn to_text(stats: &Stats) -> String {
     section(&mut text, "store", &store_rows(stats));
     section(&mut text, "device", &device_rows(stats));
     section(&mut text, "space", &space_rows(stats));
+    section(&mut text, "memory", &memory_rows(&stats.memory));
     section(&mut text, "written since opening", &written_rows(stats));
     section(&mut text, "recovery at opening", &recovery_rows(stats));
     tables(&mut text, &stats.tables);
@@ -146,6 +151,7 @@ fn device_rows(stats: &Stats) -> Rows {
     ];
     rows.extend(stats.fallbacks.iter().map(|fallback| ("not used", fallback.clone())));
     rows.extend(clock(stats.clock_ahead_ms).map(|clock| ("clock", clock)));
+    rows.extend(stats.warnings.iter().map(|warning| ("warning", warning.clone())));
     rows.extend(stats.trouble.iter().map(|trouble| ("trouble", trouble.clone())));
     rows
 }
@@ -173,6 +179,18 @@ fn space_rows(stats: &Stats) -> Rows {
         ("held for snapshots", bytes(stats.held_bytes)),
         ("range deletes", count(stats.waiting_range_deletes)),
     ]
+}
+
+fn memory_rows(memory: &MemoryStats) -> Rows {
+    let part = |name| match name {
+        "runs" => "filters, fences",
+        "hash" => "hash slots",
+        "block_cache" => "cache of blocks",
+        "cache" => "cache of values",
+        name => name,
+    };
+    let parts = memory.parts().map(|(name, taken)| (part(name), bytes(taken)));
+    [("budget", bytes(memory.budget_bytes))].into_iter().chain(parts).collect()
 }
 
 fn kept_versions(stats: &Stats) -> String {

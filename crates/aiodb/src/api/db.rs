@@ -136,6 +136,13 @@ impl<D: Device> Db<D> {
         self.engine.checkpoint()
     }
 
+    /// Changes what the store may take of memory from now on, see [`Options::memory_bytes`]; `None` leaves it to the store. Memtables and caches
+    /// come there in some seconds, and no call waits for that. Fails with [`Error::TooLittleMemory`].
+    pub fn set_memory_bytes(&self, bytes: Option<u64>) -> Result<()> {
+        self.engine.check_open()?;
+        self.engine.set_memory_bytes(bytes)
+    }
+
     /// Sizes and counters at this moment.
     pub fn stats(&self) -> Stats {
         self.engine.stats()

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use memmap2::{Advice, MmapOptions, MmapRaw};
+use memmap2::{Advice, MmapOptions, MmapRaw, UncheckedAdvice};
 
 use super::Place;
 
@@ -50,6 +50,7 @@ pub(super) struct Address(u32);
 pub(super) struct Blocks {
     blocks: Vec<Filling>,
     block_bytes: usize,
+    pages: Pages,
 }
 
 struct Filling {
@@ -57,6 +58,8 @@ struct Filling {
     filled: usize,
     /// Of these, bytes of entries that were forgotten.
     forgotten: usize,
+    /// Bytes that were filled since the memory was taken from the system, or given back to it: so much is taken.
+    touched: usize,
 }
 
 /// A part of a shard's memory. A thread that has a clone of its `Arc` may read the entries in it.
@@ -89,21 +92,26 @@ fn value_offset(key_length: usize) -> usize {
 }
 
 impl Blocks {
-    /// New and empty blocks of `block_bytes`, a multiple of 4096, all together less than 64 GiB. Memory is taken from
-    /// the system as they are filled.
-    pub(super) fn new(count: usize, block_bytes: usize, pages: Pages) -> io::Result<Blocks> {
-        assert!((count * block_bytes / GRANULE_BYTES) < u32::MAX as usize, "addresses have 32 bits");
-        let mapping = MmapOptions::new().len(count * block_bytes).map_anon()?;
-        if pages == Pages::Large {
+    /// No blocks yet. They will have `block_bytes`, a multiple of 4096.
+    pub(super) fn none(block_bytes: usize, pages: Pages) -> Blocks {
+        Blocks { blocks: Vec::new(), block_bytes, pages }
+    }
+
+    /// Adds empty blocks; all together have less than 64 GiB. Memory is taken from the system as they are filled.
+    pub(super) fn add(&mut self, count: usize) -> io::Result<()> {
+        let all = (self.count() + count) * self.block_bytes;
+        assert!(all / GRANULE_BYTES < u32::MAX as usize, "addresses have 32 bits");
+        let mapping = MmapOptions::new().len(count * self.block_bytes).map_anon()?;
+        if self.pages == Pages::Large {
             // With small pages the cache is slower, nothing else.
             let _ = mapping.advise(Advice::HugePage);
         }
         let memory = Arc::new(MmapRaw::from(mapping));
-        let blocks = (0..count).map(|number| {
-            let block = Arc::new(Block { memory: Arc::clone(&memory), start: number * block_bytes });
-            Filling { block, filled: 0, forgotten: 0 }
-        });
-        Ok(Blocks { blocks: blocks.collect(), block_bytes })
+        self.blocks.extend((0..count).map(|number| {
+            let block = Arc::new(Block { memory: Arc::clone(&memory), start: number * self.block_bytes });
+            Filling { block, filled: 0, forgotten: 0, touched: 0 }
+        }));
+        Ok(())
     }
 
     pub(super) fn count(&self) -> usize {
@@ -114,9 +122,36 @@ impl Blocks {
         self.block_bytes
     }
 
+    /// Of what pages their memory is.
+    pub(super) fn pages(&self) -> Pages {
+        self.pages
+    }
+
     /// Bytes of all entries.
     pub(super) fn filled_bytes(&self) -> usize {
         self.blocks.iter().map(|filling| filling.filled).sum()
+    }
+
+    /// Bytes that are taken from the system.
+    pub(super) fn touched_bytes(&self) -> usize {
+        self.blocks.iter().map(|filling| filling.touched).sum()
+    }
+
+    /// Gives the memory of an empty block back to the system, which takes it from there again when the block is filled.
+    pub(super) fn give_back(&mut self, block: u32) {
+        let block_bytes = self.block_bytes;
+        let filling = &mut self.blocks[block as usize];
+        if filling.touched == 0 {
+            return;
+        }
+        let Some(Block { memory, start }) = Arc::get_mut(&mut filling.block) else { return };
+        assert_eq!(filling.filled, 0, "memory with entries is not given back");
+        // SAFETY: the range is that of this block, whole pages within the mapping. It has no entry, and nobody else has the block, so no
+        // reference to its bytes is left; whoever fills it writes each byte before it is read.
+        let given_back = unsafe { memory.unchecked_advise_range(UncheckedAdvice::DontNeed, *start, block_bytes) };
+        if given_back.is_ok() {
+            filling.touched = 0;
+        }
     }
 
     /// Makes room for new entries; false, and nothing has changed, if a thread still has an entry of the block.
@@ -174,6 +209,7 @@ impl Blocks {
             start.add(value_offset(key.len())).copy_from_nonoverlapping(value.as_ptr(), value.len());
         }
         filling.filled += bytes;
+        filling.touched = filling.touched.max(filling.filled);
         Some(self.address(block, offset))
     }
 

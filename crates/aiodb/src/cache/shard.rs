@@ -8,6 +8,9 @@
 //! Entries that were written over are forgotten, and their bytes are free when their block is emptied. Emptying a block of which
 //! half was forgotten gains room even if its other entries stay: such a block is emptied before the oldest, and all its other
 //! entries stay. Where there is twice as much memory as data no current entry leaves, however much is written over.
+//!
+//! A shard is brought to another budget in steps, block by block (`Shard::fit`). Blocks keep their length: a shard that would
+//! have too few of them, or far too many, is replaced by an empty one.
 
 use std::collections::VecDeque;
 use std::io;
@@ -25,6 +28,18 @@ const MIN_BLOCK_BYTES: usize = 16 << 10;
 
 /// One block of each queue is being filled, one is spare for entries that move out of an emptied one, and one is emptied.
 const MIN_BLOCKS: usize = 4;
+
+/// A shard that has grown has so many blocks at most.
+const MAX_BLOCKS: usize = 8 * BLOCKS;
+
+/// A shard that grows gets one block more for so many that it has, or more: else each bit more would be a mapping of its own.
+const GROWTH_SHARE: usize = 8;
+
+/// A step to a smaller budget empties so many blocks at most.
+const EMPTIED_PER_STEP: usize = 3;
+
+/// With room for so many times its entries the table of a shard that shrinks becomes smaller.
+const SPARE_ENTRIES: usize = 4;
 
 /// The young queue has this share of the blocks.
 const YOUNG_SHARE: usize = 10;
@@ -44,6 +59,18 @@ pub(super) struct Shard {
     free: Vec<u32>,
     ghosts: Ghosts,
     budget_bytes: usize,
+    /// Blocks that may be in use at a time, the spare one among them.
+    most_blocks: usize,
+}
+
+/// What a step to another budget has come to.
+pub(super) enum Fitted {
+    /// There is nothing more to do.
+    Wholly,
+    /// There is more to do.
+    Partly,
+    /// An empty shard has taken the place of this one, which is better dropped without a lock.
+    Replaced(#[expect(dead_code, reason = "it is only dropped")] Box<Shard>),
 }
 
 /// Blocks from the one to be emptied next to the one that is being filled.
@@ -53,25 +80,93 @@ struct Queue {
 }
 
 impl Shard {
-    /// An empty shard that takes at most `budget_bytes`, or none if that is too little.
-    pub(super) fn new(budget_bytes: u64, pages: Pages) -> io::Result<Option<Shard>> {
-        // Addresses reach that far.
-        let budget_bytes = budget_bytes.min(32 << 30) as usize;
-        let count = (budget_bytes / MIN_BLOCK_BYTES).clamp(MIN_BLOCKS, BLOCKS);
-        let block_bytes = budget_bytes / count / 4096 * 4096;
-        if block_bytes == 0 {
-            return Ok(None);
+    /// An empty shard that takes at most `budget_bytes`; if that is too little it takes nothing.
+    pub(super) fn new(budget_bytes: u64, pages: Pages) -> io::Result<Shard> {
+        let budget_bytes = reachable(budget_bytes);
+        let (count, block_bytes) = blocks_of(budget_bytes);
+        let mut blocks = Blocks::none(block_bytes, pages);
+        if count > 0 {
+            blocks.add(count)?;
         }
-        Ok(Some(Shard {
+        let remembered = if count > 0 { budget_bytes / TYPICAL_ENTRY_BYTES } else { 0 };
+        Ok(Shard {
             entries: HashTable::new(),
-            blocks: Blocks::new(count, block_bytes, pages)?,
+            blocks,
             young: Queue::default(),
             old: Queue::default(),
             leaving: Vec::new(),
             free: (0..count as u32).rev().collect(),
-            ghosts: Ghosts::new(budget_bytes / TYPICAL_ENTRY_BYTES),
+            ghosts: Ghosts::new(remembered),
             budget_bytes,
-        }))
+            most_blocks: count,
+        })
+    }
+
+    /// The budget that it has come to.
+    pub(super) fn budget_bytes(&self) -> u64 {
+        self.budget_bytes as u64
+    }
+
+    /// Comes a step closer to another budget. A step takes about as long as an insertion that finds no room.
+    pub(super) fn fit(&mut self, budget_bytes: u64) -> Fitted {
+        let wanted = reachable(budget_bytes);
+        if wanted == self.budget_bytes {
+            return Fitted::Wholly;
+        }
+        let block_bytes = self.blocks.block_bytes();
+        let may_stay = (MIN_BLOCKS..=MAX_BLOCKS).contains(&wanted.checked_div(block_bytes).unwrap_or(0));
+        if !may_stay && blocks_of(wanted).1 != block_bytes {
+            // Without memory for another one this stays as it is.
+            let Ok(other) = Shard::new(budget_bytes, self.blocks.pages()) else { return Fitted::Wholly };
+            return Fitted::Replaced(Box::new(std::mem::replace(self, other)));
+        }
+        if block_bytes == 0 {
+            self.budget_bytes = wanted;
+        } else if wanted > self.budget_bytes {
+            self.grow_to(wanted);
+        } else {
+            // Where little is in use there is nothing to be emptied.
+            let has_less = self.used_blocks() < wanted / block_bytes && self.held_bytes() <= wanted;
+            let next = if has_less { 0 } else { self.budget_bytes.saturating_sub(block_bytes) };
+            self.shrink_to(wanted.max(next));
+        }
+        if self.budget_bytes == wanted { Fitted::Wholly } else { Fitted::Partly }
+    }
+
+    fn grow_to(&mut self, budget_bytes: usize) {
+        let wanted = budget_bytes / self.blocks.block_bytes();
+        let there = self.blocks.count();
+        if wanted > there {
+            let more = (wanted - there).max(there / GROWTH_SHARE).min(MAX_BLOCKS.saturating_sub(there));
+            // Where the system refuses that much address space the blocks that there are must do.
+            if more > 0 && self.blocks.add(more).is_ok() {
+                // What was used last stays in front.
+                self.free.splice(0..0, (there as u32..(there + more) as u32).rev());
+            }
+        }
+        self.budget_bytes = budget_bytes;
+        self.most_blocks = wanted.min(self.blocks.count());
+    }
+
+    fn shrink_to(&mut self, budget_bytes: usize) {
+        let most_blocks = (budget_bytes / self.blocks.block_bytes()).min(self.blocks.count());
+        let is_above = |shard: &Shard| shard.used_blocks() >= most_blocks || shard.held_bytes() > budget_bytes;
+        for _ in 0..EMPTIED_PER_STEP {
+            // Of a block that is emptied some entries may go to the spare one: so one at least stays free.
+            if !is_above(self) || !self.evict() {
+                break;
+            }
+        }
+        (self.budget_bytes, self.most_blocks) = (budget_bytes, most_blocks);
+        if self.entries.capacity() > SPARE_ENTRIES * self.entries.len() {
+            let blocks = &self.blocks;
+            self.entries.shrink_to(2 * self.entries.len(), |address| blocks.place(*address).hash());
+        }
+        let keeps_spare = self.held_bytes() + self.blocks.block_bytes() <= budget_bytes;
+        let kept = self.free.len().saturating_sub(usize::from(keeps_spare));
+        for block in &self.free[..kept] {
+            self.blocks.give_back(*block);
+        }
     }
 
     pub(super) fn get(&self, hash: u64, place: Place) -> Option<Cached> {
@@ -128,9 +223,18 @@ impl Shard {
         self.blocks.filled_bytes() + self.bookkeeping_bytes()
     }
 
+    /// Bytes that are taken from the system, and of all bookkeeping.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.blocks.touched_bytes() + self.bookkeeping_bytes()
+    }
+
     /// Bytes of the blocks in use and of all bookkeeping.
     fn held_bytes(&self) -> usize {
-        (self.blocks.count() - self.free.len()) * self.blocks.block_bytes() + self.bookkeeping_bytes()
+        self.used_blocks() * self.blocks.block_bytes() + self.bookkeeping_bytes()
+    }
+
+    fn used_blocks(&self) -> usize {
+        self.blocks.count() - self.free.len()
     }
 
     fn bookkeeping_bytes(&self) -> usize {
@@ -144,7 +248,7 @@ impl Shard {
         loop {
             let within_budget = self.held_bytes() + self.blocks.block_bytes() <= self.budget_bytes;
             // One is spare for entries that move out of the next block that is emptied.
-            if self.free.len() > 1 && within_budget {
+            if self.used_blocks() + 1 < self.most_blocks && within_budget {
                 return self.free.pop();
             }
             if !self.evict() {
@@ -211,8 +315,7 @@ impl Shard {
 
     /// Takes the oldest block out of the queue that has more than its share. True with it if that is the young one.
     fn take_oldest(&mut self) -> Option<(u32, bool)> {
-        let of_young =
-            self.young.blocks.len() > (self.blocks.count() / YOUNG_SHARE).max(1) || self.old.blocks.is_empty();
+        let of_young = self.young.blocks.len() > (self.most_blocks / YOUNG_SHARE).max(1) || self.old.blocks.is_empty();
         let queue = if of_young { &mut self.young } else { &mut self.old };
         queue.blocks.pop_front().map(|block| (block, of_young))
     }
@@ -222,9 +325,26 @@ impl Shard {
         if let Some(to) = self.old.last().and_then(|block| self.blocks.copy(address, block)) {
             return Some(to);
         }
+        if self.used_blocks() >= self.most_blocks {
+            return None;
+        }
         let block = self.free.pop()?;
         self.old.blocks.push_back(block);
         self.blocks.copy(address, block)
+    }
+}
+
+/// Of a budget, what addresses reach.
+fn reachable(budget_bytes: u64) -> usize {
+    budget_bytes.min(32 << 30) as usize
+}
+
+/// How many blocks a new shard with this budget has, and how long they are; none where it is too small.
+fn blocks_of(budget_bytes: usize) -> (usize, usize) {
+    let count = (budget_bytes / MIN_BLOCK_BYTES).clamp(MIN_BLOCKS, BLOCKS);
+    match budget_bytes / count / 4096 * 4096 {
+        0 => (0, 0),
+        block_bytes => (count, block_bytes),
     }
 }
 

@@ -4,7 +4,7 @@ use super::{Cache, Place};
 const OVERHEAD_BYTES: u64 = 48;
 
 fn cache(budget_bytes: u64) -> Cache {
-    Cache::of_values(budget_bytes).expect("the system has that much memory")
+    Cache::of_values(budget_bytes, budget_bytes).expect("the system has that much memory")
 }
 
 fn place(number: u64) -> Place {
@@ -208,4 +208,118 @@ fn a_place_can_be_forgotten_twice_and_kept_again() {
     cache.forget(place(1));
     assert_eq!(held.value(), content(1, 100), "its bytes stay");
     assert!(!get(&cache, 1, 100) && get(&cache, 1, 100));
+}
+
+/// Brings a cache to a budget, and says in how many steps.
+fn brought_to(cache: &Cache, budget_bytes: u64) -> usize {
+    cache.set_budget(budget_bytes);
+    let mut steps = 1;
+    while cache.fit() {
+        steps += 1;
+        assert!(steps < 10_000, "it comes to an end");
+    }
+    steps
+}
+
+/// Blocks may take the whole budget for a moment, and the tables of entries come on top of that.
+fn with_bookkeeping(budget_bytes: u64) -> u64 {
+    budget_bytes + budget_bytes / 16 + 4096
+}
+
+#[test]
+fn a_smaller_budget_gives_memory_back_step_by_step_and_popular_entries_stay() {
+    let cache = cache(8 << 20);
+    let popular = 500;
+    for number in 0..20_000 {
+        get(&cache, number, 1000);
+        get(&cache, number % popular, 1000);
+    }
+    assert!(cache.memory_bytes() > 7 << 20, "it is full: {}", cache.memory_bytes());
+    let steps = brought_to(&cache, 2 << 20);
+    assert!(steps > 20, "{steps} steps for three quarters of the blocks");
+    assert!(cache.memory_bytes() <= with_bookkeeping(2 << 20), "{} bytes are left", cache.memory_bytes());
+    let here = (0..popular).filter(|number| cache.get(place(*number)).is_some()).count();
+    assert!(here as u64 > popular * 8 / 10, "{here} of {popular} popular entries are here");
+    for number in 30_000..40_000 {
+        get(&cache, number, 1000);
+        assert!(cache.memory_bytes() <= with_bookkeeping(2 << 20), "{} bytes later", cache.memory_bytes());
+    }
+}
+
+#[test]
+fn a_larger_budget_is_used_and_nothing_leaves_for_it() {
+    let cache = Cache::of_values(64 << 20, 4 << 20).expect("the system has that much memory");
+    for number in 0..3000 {
+        get(&cache, number, 1000);
+    }
+    let before: Vec<u64> = (0..3000).filter(|number| cache.get(place(*number)).is_some()).collect();
+    brought_to(&cache, 32 << 20);
+    assert!(before.iter().all(|number| get(&cache, *number, 1000)), "all that was there is there");
+    for number in 10_000..80_000 {
+        get(&cache, number, 1000);
+    }
+    let bytes = cache.memory_bytes();
+    assert!((24 << 20..=with_bookkeeping(32 << 20)).contains(&bytes), "{bytes} bytes of 32 MiB are used");
+}
+
+/// Also where there are too few blocks left for two queues, or so many that they are far too small.
+#[test]
+fn every_budget_holds_whatever_it_was_before() {
+    let mut random = fastrand::Rng::with_seed(11);
+    let cache = Cache::of_values(64 << 20, 64 << 20).expect("the system has that much memory");
+    let mut next = 0;
+    for _ in 0..60 {
+        let budget = if random.u8(..6) == 0 { 0 } else { random.u64(..64 << 20) >> random.u32(..12) };
+        brought_to(&cache, budget);
+        assert!(cache.memory_bytes() <= with_bookkeeping(budget), "{} of {budget} bytes", cache.memory_bytes());
+        let mut held = Vec::new();
+        for _ in 0..5_000 {
+            let number = if random.bool() { next } else { random.u64(..next + 1) };
+            next += u64::from(number == next);
+            get(&cache, number, random_length(number));
+            if random.u8(..100) == 0 {
+                held.extend(cache.get(place(number)).map(|cached| (number, cached)));
+            }
+        }
+        assert!(cache.memory_bytes() <= with_bookkeeping(budget), "{} of {budget} bytes", cache.memory_bytes());
+        for (number, cached) in held {
+            assert_eq!(cached.value(), content(number, random_length(number)), "the value at place {number}");
+        }
+    }
+}
+
+fn random_length(number: u64) -> usize {
+    (number * 7919 % 3000) as usize
+}
+
+#[test]
+fn a_cache_of_nothing_can_become_one() {
+    let cache = Cache::of_values(1 << 20, 0).expect("the system has that much memory");
+    assert!(cache.is_on() && !get(&cache, 1, 10) && !get(&cache, 1, 10));
+    brought_to(&cache, 1 << 20);
+    assert!(!get(&cache, 1, 10) && get(&cache, 1, 10));
+    brought_to(&cache, 0);
+    assert!(!get(&cache, 1, 10) && cache.memory_bytes() < 1024, "{} bytes", cache.memory_bytes());
+}
+
+/// Threads that read and check entries while the budget goes up and down.
+#[test]
+fn a_budget_changes_while_threads_read() {
+    let cache = cache(2 << 20);
+    std::thread::scope(|scope| {
+        for thread in 0..3 {
+            let cache = &cache;
+            scope.spawn(move || {
+                let mut random = fastrand::Rng::with_seed(thread);
+                for _ in 0..20_000 {
+                    get(cache, zipf(&mut random, 5_000), 700);
+                }
+            });
+        }
+        for round in 0..200 {
+            cache.set_budget(if round % 2 == 0 { 300_000 } else { 4 << 20 });
+            while cache.fit() {}
+            std::thread::yield_now();
+        }
+    });
 }

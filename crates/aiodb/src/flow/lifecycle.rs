@@ -17,6 +17,7 @@ use crate::io::disk::LEAST_OPEN_FILES;
 use crate::io::small_file::read_file;
 use crate::io::{Access, Device, InPhase, Phase};
 use crate::log::Segments;
+use crate::log::commit::PENDING_BUFFERS;
 use crate::metrics::Meters;
 use crate::retention::Retention;
 use crate::store::append_path::AppendPath;
@@ -29,6 +30,7 @@ use crate::store::dropping::Dropping;
 use crate::store::engine::Engine;
 use crate::store::epochs::Epochs;
 use crate::store::host::Host;
+use crate::store::memory::Memory;
 use crate::store::purging::Purging;
 use crate::store::read_path::ReadPath;
 use crate::store::settling::Settling;
@@ -39,24 +41,6 @@ use crate::store::upkeep::Upkeep;
 use crate::store::write_path::WritePath;
 use crate::sync::Mutex;
 use crate::{Error, IndexKind, Options, Result};
-
-/// Both memtables of an ordered index take two parts in so many of the memory, at most, where the options do not say.
-const DEFAULT_MEMTABLES_SHARE: u64 = 5;
-
-/// Bytes of memory of a key in a memtable, about: a short one with its entry, and its part of nodes that are not full.
-const MEMTABLE_KEY_BYTES: u64 = 300;
-
-/// A memtable is not made smaller than this.
-const LEAST_MEMTABLE_KEYS: u64 = 16 << 10;
-
-/// The cache of blocks of sorted runs has one part in so many of the memory, where the options do not say.
-const DEFAULT_BLOCK_CACHE_SHARE: u64 = 8;
-
-/// It is not made smaller than this...
-const LEAST_DEFAULT_BLOCK_CACHE_BYTES: u64 = 8 << 20;
-
-/// ...nor larger: it has the blocks of forty million short keys.
-const MOST_DEFAULT_BLOCK_CACHE_BYTES: u64 = 1 << 30;
 
 impl<D: Device> Engine<D> {
     /// Opens or makes the store in directories that exist, and recovers it.
@@ -77,6 +61,8 @@ impl<D: Device> Engine<D> {
         let manifest = read_manifest(&device, &found.directories[0], &found.identity)?;
         let engine = Self::assemble(device, found, options, &manifest, locks)?;
         let rebuild = engine.load_indexes(&manifest)?;
+        // Nobody writes yet. What the indexes have loaded cannot be given back.
+        engine.balance_memory(true);
         let recovered = engine.recover(&manifest, &rebuild)?;
         if !engine.options.read_only {
             engine.forget_orphans()?;
@@ -102,25 +88,24 @@ impl<D: Device> Engine<D> {
         let report = device.report();
         let access = Access { write: !options.read_only, ..Access::SEGMENT };
         let segments = Segments::new(device.clone(), directories, access, identity.store, identity.segment_bytes);
-        let catalog = Catalog::new(identity.store, identity.segment_bytes, manifest.features);
+        let buffer_bytes = crate::log::commit::buffer_bytes(identity.segment_bytes);
+        let batch_bytes = (PENDING_BUFFERS * buffer_bytes) as u64;
+        let memory = Memory::new(&options, device.memory_bytes(), batch_bytes, device.clock_ms())?;
+        let catalog = Catalog::new(identity.store, identity.segment_bytes, manifest.features, &memory.accounts);
         for table in &manifest.tables {
             catalog.apply_create(&table.name, &table.settings, table.id);
         }
         catalog.raise_next_id(manifest.next_table);
-        let buffer_bytes = crate::log::commit::buffer_bytes(identity.segment_bytes);
         let buffers = crate::log::commit::private_buffers(buffer_bytes);
         let commit = Commit::new(buffers, manifest.position, manifest.next_sequence, manifest.next_life);
         let retention = Arc::new(Retention::default());
-        let memtable_bytes =
-            options.memtable_bytes.unwrap_or_else(|| device.memory_bytes() / DEFAULT_MEMTABLES_SHARE * 2);
-        let memtable_keys = options.memtable_keys.min(memtable_keys_of(memtable_bytes));
         let host = Host {
             block_bytes: report.block_bytes,
             device,
             root,
             report,
             hash_seed: identity.hash_seed,
-            memtable_keys,
+            memory,
             meters: Meters::default(),
             clock: StoreClock::new(),
             status: Status::new(locks),
@@ -133,7 +118,7 @@ impl<D: Device> Engine<D> {
             catalog,
             ordered: OrderedIndexes::default(),
             epochs: Epochs::default(),
-            cache: new_cache(&host.options)?,
+            cache: new_cache(&host)?,
             block_cache: Arc::new(new_block_cache(&host)?),
             snapshots,
             retention,
@@ -195,7 +180,7 @@ impl<D: Device> Engine<D> {
             for table in ordered.committed.tables()? {
                 if self.catalog.generation(table).is_none() {
                     let settings = Settings::new(&ordered.kind().into());
-                    let orphan = Generation::new(table, settings, self.segments.segment_bytes);
+                    let orphan = Generation::new(table, settings, self.segments.segment_bytes, &self.memory.accounts);
                     self.forget_generation(|| Some(Arc::new(orphan)));
                 }
             }
@@ -286,12 +271,6 @@ fn check_options(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// How many keys a memtable may have, so that two of them take so much memory.
-fn memtable_keys_of(bytes: u64) -> usize {
-    let keys = bytes / 2 / MEMTABLE_KEY_BYTES;
-    usize::try_from(keys.max(LEAST_MEMTABLE_KEYS)).unwrap_or(usize::MAX)
-}
-
 /// The snapshots of a store, of which there are none yet. Where nothing is written, nothing is superseded.
 fn new_snapshots<D: Device>(host: &Host<D>, store: &[u8; 16], retention: &Arc<Retention>) -> Snapshots {
     let snapshots = Snapshots::new(Arc::clone(retention));
@@ -299,19 +278,19 @@ fn new_snapshots<D: Device>(host: &Host<D>, store: &[u8; 16], retention: &Arc<Re
         return snapshots;
     }
     let directory = ScratchDirectory::new(&host.device, directories::versions_of(&host.root.join("index")));
-    snapshots.spilling_to(Arc::new(directory), *store, host.options.versions_in_memory)
+    snapshots.spilling_to(Arc::new(directory), &host.memory.accounts, *store, host.options.versions_in_memory)
 }
 
-fn new_cache(options: &Options) -> Result<Cache> {
-    Cache::of_values(options.cache_bytes).map_err(|_| no_memory("cache_bytes", options.cache_bytes))
+fn new_cache<D: Device>(host: &Host<D>) -> Result<Cache> {
+    let demand = host.memory.demand(&host.options, 1);
+    let made = Cache::of_values(demand.cache, demand.bounds().cache);
+    made.map_err(|_| no_memory("cache_bytes", demand.cache))
 }
 
 fn new_block_cache<D: Device>(host: &Host<D>) -> Result<Cache> {
-    let bytes = host.options.block_cache_bytes.unwrap_or_else(|| {
-        let share = host.device.memory_bytes() / DEFAULT_BLOCK_CACHE_SHARE;
-        share.clamp(LEAST_DEFAULT_BLOCK_CACHE_BYTES, MOST_DEFAULT_BLOCK_CACHE_BYTES)
-    });
-    Cache::of_blocks(bytes).map_err(|_| no_memory("block_cache_bytes", bytes))
+    let demand = host.memory.demand(&host.options, 1);
+    let made = Cache::of_blocks(demand.block_cache, demand.bounds().block_cache);
+    made.map_err(|_| no_memory("block_cache_bytes", demand.block_cache))
 }
 
 fn no_memory(option: &'static str, bytes: u64) -> Error {
@@ -332,6 +311,3 @@ fn read_manifest<D: Device>(device: &D, root: &Path, identity: &Identity) -> Res
         other => other,
     }
 }
-
-#[cfg(test)]
-mod tests;

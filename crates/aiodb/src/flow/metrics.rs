@@ -71,6 +71,7 @@ impl<D: Device> Engine<D> {
             cache_budget_bytes: self.cache.budget_bytes(),
             block_cache_bytes: self.block_cache.used_bytes(),
             block_cache_budget_bytes: self.block_cache.budget_bytes(),
+            memory: stats.memory,
             recovery_ms: stats.recovery_ms,
             recovered_batches: stats.recovered_batches,
             recovered_records: stats.recovered_records,

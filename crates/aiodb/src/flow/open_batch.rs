@@ -187,7 +187,7 @@ impl<D: Device> AppendPath<D> {
             }
         }
         for ordered in self.ordered.open().filter(|_| !self.options.read_only) {
-            let needed = ordered.fit_memtable(self.memtable_keys)?;
+            let needed = ordered.fit_memtable(self.memory.memtable_keys())?;
             // On a simulated machine this index has a disk of its own.
             let lies_apart = self.lmdb_lies_apart && ordered.kind() == IndexKind::Lmdb;
             reserved += if lies_apart { self.device.index_needs_bytes() } else { needed };

@@ -108,7 +108,12 @@ impl<D: Device> ReadPath<D> {
     }
 
     fn new_runs(&self, ranges: &Ranges) -> Result<Runs<D>> {
-        let runs = Runs::open(&self.device, &self.runs_path(), self.segments.store, self.options.read_only)?;
+        let runs = Runs::open(
+            (&self.device, &self.memory.accounts),
+            &self.runs_path(),
+            self.segments.store,
+            self.options.read_only,
+        )?;
         runs.range_tombstones()?.into_iter().for_each(|range| ranges.insert(range));
         Ok(runs.with_cache(Arc::clone(&self.block_cache)).merged_by(self.options.merge_policy))
     }
@@ -130,6 +135,7 @@ impl<D: Device> ReadPath<D> {
         };
         // Another thread may have been faster only if it opened the same; LMDB refuses a second environment.
         let _ = self.ordered.set(self.ordered_index(committed, ranges));
+        self.balance_memory(false);
         Ok(())
     }
 

@@ -90,7 +90,8 @@ impl<D: Device> Reader<D> {
         }
         let queue = engine.device.queue(depth).map_err(|e| Error::io("make a read queue for", &engine.root, &e))?;
         let (device, waits) = (engine.device.clone(), Arc::clone(&engine.meters.reader_read_wait));
-        let reads = Reads::new(queue, depth, BUFFER_BYTES, engine.block_bytes).timed(move || device.clock_ns(), waits);
+        let reads = Reads::new(queue, depth, BUFFER_BYTES, engine.block_bytes).counted_in(&engine.memory.accounts);
+        let reads = reads.timed(move || device.clock_ns(), waits);
         let gets = (0..depth).map(|_| Get { token: 0, steps: GetSteps::default() }).collect();
         let free = (0..depth as u32).rev().collect();
         let answered = VecDeque::with_capacity(depth);

@@ -122,7 +122,7 @@ impl<D: Device> Engine<D> {
             let has = |table: &ManifestTable| table.settings.kind == ordered.kind() && rebuild.contains(&table.id);
             if manifest.tables.iter().any(has) {
                 ordered.set_incomplete(true);
-                ordered.fit_memtable(self.memtable_keys)?;
+                ordered.fit_memtable(self.memory.memtable_keys())?;
             }
         }
         Ok(())

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use crate::budget::MemoryStats;
 use crate::io::Device;
 use crate::log::State;
 use crate::store::catalog::{Generation, TableIndex, TableSlot};
@@ -89,6 +90,10 @@ pub struct Stats {
     /// 0 but for a while after the clock was set. Up to an hour back the store's time stands still until the clock has come
     /// that far; further off, either way, the clock is not believed before it has stood there for ten minutes.
     pub clock_ahead_ms: i64,
+    /// The budget of memory, and what takes it.
+    pub memory: MemoryStats,
+    /// What an operator should look at: a budget that is more than there is, or less than what cannot be given back.
+    pub warnings: Vec<String>,
     /// The last failure of background work.
     pub trouble: Option<String>,
     /// The tables, by name.
@@ -165,6 +170,8 @@ impl<D: Device> Engine<D> {
             rebuilt_indexes: recovered.rebuilt,
             recovery_ms: recovered.milliseconds,
             clock_ahead_ms: self.clock_ahead_ms(),
+            memory: self.memory_stats(),
+            warnings: self.memory_warnings(),
             trouble: self.commit.failure().map(str::to_string).or_else(|| self.status.trouble()),
             tables: self.table_stats(),
         }

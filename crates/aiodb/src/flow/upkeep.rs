@@ -6,6 +6,7 @@ pub(crate) mod checkpoint;
 pub(crate) mod commits;
 mod drops;
 pub(crate) mod fold;
+pub(crate) mod memory;
 pub(crate) mod merges;
 pub(crate) mod purge;
 pub(crate) mod reclaim;

@@ -84,6 +84,12 @@ impl VersionChain {
         self.entries.iter().map(Entry::inline_bytes).sum()
     }
 
+    /// Bytes that lie beside the place of a chain of one entry: inline values, further entries, covers.
+    pub(crate) fn beside_bytes(&self) -> usize {
+        let entries = if self.entries.spilled() { self.entries.capacity() * size_of::<Entry>() } else { 0 };
+        entries + self.covers.capacity() * size_of::<(u64, Cover)>() + self.inline_bytes()
+    }
+
     /// How many of them are operands.
     pub(crate) fn operands(&self) -> usize {
         self.entries.len() - usize::from(self.has_base())

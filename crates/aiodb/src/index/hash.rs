@@ -15,10 +15,12 @@ mod slot;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use smallvec::SmallVec;
 
+use crate::budget::{Accounts, Held, Part};
 use crate::format::location::Location;
 use crate::planted::{self, Bug};
 use crate::sync::{Rank, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -57,6 +59,8 @@ pub struct HashIndex {
     shards: Box<[Padded]>,
     /// Binary logarithm of the granules in a segment.
     segment_shift: u32,
+    /// What it holds of memory. Changed where a shard is resized.
+    held: Held,
 }
 
 /// A shard on cache lines of its own, so that threads working on neighbours do not slow each other down.
@@ -77,8 +81,14 @@ impl HashIndex {
     pub fn new(segment_bytes: u64) -> HashIndex {
         assert!(segment_bytes.is_power_of_two(), "segments of {segment_bytes} bytes: not a power of two");
         assert!((1 << 12..=1 << 32).contains(&segment_bytes), "segments of {segment_bytes} bytes: out of range");
-        let shards = (0..SHARDS).map(|_| Padded::default()).collect();
-        HashIndex { shards, segment_shift: (segment_bytes / GRANULE_BYTES).trailing_zeros() }
+        let shards: Box<[Padded]> = (0..SHARDS).map(|_| Padded::default()).collect();
+        let held = Held::new(&Arc::default(), Part::Hash, size_of_val(&*shards) as u64);
+        HashIndex { shards, segment_shift: (segment_bytes / GRANULE_BYTES).trailing_zeros(), held }
+    }
+
+    /// The same index, which nobody uses yet: its memory counts in these accounts.
+    pub(crate) fn counted_in(self, accounts: &Arc<Accounts>) -> HashIndex {
+        HashIndex { held: Held::new(accounts, Part::Hash, self.held.bytes()), ..self }
     }
 
     /// How many segments a location can name: their numbers must be below this.
@@ -128,7 +138,9 @@ impl HashIndex {
             let is_older = |&position: &usize| order(self.location(shard.slot(position))) < age;
             position = run.clone().find(is_older).unwrap_or(run.end);
         }
+        let before = shard.memory_bytes();
         shard.insert(position, slot);
+        self.held.change(before as u64, shard.memory_bytes() as u64);
         if !counts_early {
             self.count_change(hash);
         }
@@ -152,7 +164,9 @@ impl HashIndex {
         let mut shard = self.write(shard_of(hash));
         let found = shard.find(tag_of(hash), self.granule(location));
         if let Some(position) = found {
+            let before = shard.memory_bytes();
             shard.remove(position);
+            self.held.change(before as u64, shard.memory_bytes() as u64);
             self.count_change(hash);
         }
         found.is_some()
@@ -245,6 +259,7 @@ impl HashIndex {
             return Err("an index shard is loaded into one that is not empty");
         }
         *shard = Shard::from_sorted(slots);
+        self.held.change(0, shard.memory_bytes() as u64);
         Ok(())
     }
 

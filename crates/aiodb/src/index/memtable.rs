@@ -8,18 +8,21 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use self::parts::{ActiveKeys, Chains, ImmutableKeys, MAX_PART_KEYS};
+use self::parts::{ActiveKeys, Chains, ImmutableKeys, LONGEST_IN_PLACE, MAX_PART_KEYS};
 use super::chain::{Entry, NewEntry, Superseded, VersionChain};
 use crate::format::position::Position;
 use crate::planted::{self, Bug};
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Rank, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// Keys that the active memtable may have before it must be immutable, inline values counted among them.
+/// Keys that the active memtable may have before it must be immutable, what lies beside them counted among them.
 pub(crate) const MAX_ACTIVE_KEYS: usize = 512 << 10;
 
-/// So many bytes of inline values count as one key in the bounds of a memtable: what a key takes, about.
-const VALUE_BYTES_PER_KEY: usize = 128;
+/// So many bytes beside the places of keys count as one key in the bounds of a memtable: inline values, long keys, further entries of a key.
+const BYTES_PER_KEY: usize = 256;
+
+/// Bytes of memory of a key in a memtable, about: a short one with its entry, and its part of nodes that are not full.
+pub(crate) const KEY_BYTES: usize = 300;
 
 /// Keys that a memtable takes between two attempts to commit it where there is no room.
 const MORE_KEYS: usize = 1024;
@@ -66,7 +69,7 @@ pub(crate) struct ImmutableMemtable {
     pub(crate) committed: usize,
 }
 
-/// How many keys a memtable may have by the room on the disk, inline values counted among them.
+/// How many keys a memtable may have by the room on the disk, what lies beside them counted among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MemtableRoom {
     /// The most that can be committed when no more room is to be had.
@@ -84,8 +87,10 @@ pub(crate) struct Memtable {
     both: RwLock<Memtables, { Rank::Memtables as u8 }>,
     /// Keys in the active memtable. Relaxed: it is changed under the lock, and bounds the memtable only roughly.
     active_keys: AtomicUsize,
-    /// Bytes of its inline values. Relaxed, as above.
-    active_value_bytes: AtomicUsize,
+    /// Bytes beside the places of its keys: of inline values, of long keys, of further entries. Relaxed, as above.
+    active_beside_bytes: AtomicUsize,
+    /// The same of the immutable one. Relaxed, as above.
+    immutable_beside_bytes: AtomicUsize,
     /// Whether there may be any entry: most look-ups find none and need no lock. Set before an entry is there, cleared
     /// after its commit is durable: Release and Acquire, so that a look-up that finds it cleared finds the commit too.
     occupied: AtomicBool,
@@ -96,7 +101,7 @@ pub(crate) struct Memtable {
     limit: Limit,
 }
 
-/// How many keys the active memtable may have, inline values counted among them. Relaxed: a bound that publishes nothing, and may be met late.
+/// How many keys the active memtable may have, what lies beside them counted among them. Relaxed: a bound that publishes nothing, and may be met late.
 struct Limit {
     keys: AtomicUsize,
     /// Whether there is no room on the disk for any keys but those of deletes.
@@ -177,13 +182,14 @@ impl Memtable {
         change: impl FnOnce(&mut VersionChain) -> T,
     ) -> T {
         self.occupied.store(true, Ordering::Release);
+        let long_bytes = if key.len() > LONGEST_IN_PLACE { key.len() } else { 0 };
         let (changed, keys) = both.active.change(key, sequence, |chain| {
-            let before = chain.inline_bytes();
+            let before = if chain.is_empty() { 0 } else { chain.beside_bytes() + long_bytes };
             let changed = change(chain);
-            let more_bytes = chain.inline_bytes().wrapping_sub(before);
+            let more_bytes = (chain.beside_bytes() + long_bytes).wrapping_sub(before);
             if more_bytes != 0 {
                 // Fewer bytes wrap around. Under the lock of the key, so that bytes are not taken off before they were added.
-                self.active_value_bytes.fetch_add(more_bytes, Ordering::Relaxed);
+                self.active_beside_bytes.fetch_add(more_bytes, Ordering::Relaxed);
             }
             changed
         });
@@ -284,9 +290,19 @@ impl Memtable {
         self.active_keys.load(Ordering::Relaxed)
     }
 
-    /// What the bounds of the active memtable are compared with: its keys, and its inline values as so many more.
+    /// What the bounds of the active memtable are compared with: its keys, and what lies beside them as so many more.
     pub(crate) fn active_load(&self) -> usize {
-        self.active_keys() + self.active_value_bytes.load(Ordering::Relaxed) / VALUE_BYTES_PER_KEY
+        self.active_keys() + self.active_beside_bytes.load(Ordering::Relaxed) / BYTES_PER_KEY
+    }
+
+    /// Bytes of memory of both memtables, about.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        if !self.occupied.load(Ordering::Acquire) {
+            return 0;
+        }
+        let beside =
+            [&self.active_beside_bytes, &self.immutable_beside_bytes].map(|bytes| bytes.load(Ordering::Relaxed));
+        (self.len() * KEY_BYTES + beside[0] + beside[1]) as u64
     }
 
     /// How many keys the active memtable may have.
@@ -340,7 +356,7 @@ impl Memtable {
         self.freezes.fetch_add(1, Ordering::SeqCst);
         let chains = Arc::new(std::mem::take(&mut both.active).freeze());
         self.active_keys.store(0, Ordering::Relaxed);
-        self.active_value_bytes.store(0, Ordering::Relaxed);
+        self.immutable_beside_bytes.store(self.active_beside_bytes.swap(0, Ordering::Relaxed), Ordering::Relaxed);
         both.immutable = Some(Arc::clone(&chains));
         ImmutableMemtable { chains, position, next_sequence, committed: 0 }
     }
@@ -349,6 +365,7 @@ impl Memtable {
     pub(crate) fn forget_immutable(&self) {
         let mut both = self.write();
         let immutable = both.immutable.take();
+        self.immutable_beside_bytes.store(0, Ordering::Relaxed);
         self.forgotten.fetch_add(u64::from(immutable.is_some()), Ordering::Relaxed);
         self.occupied.store(self.active_keys() > 0, Ordering::Release);
         drop(both);

@@ -44,6 +44,7 @@ use self::lookup::RunLookup;
 pub(crate) use self::policy::Compaction;
 use self::set::RunSet;
 use self::turns::Turns;
+use crate::budget::Accounts;
 use crate::cache::Cache;
 use crate::config::MergePolicy;
 use crate::format::position::Position;
@@ -79,6 +80,8 @@ pub(crate) struct RunContext<'a> {
 /// All runs of a store.
 pub(crate) struct Runs<D: Device> {
     device: D,
+    /// For the memory of files, and of those who write and merge them.
+    accounts: Arc<Accounts>,
     directory: PathBuf,
     store: [u8; 16],
     /// Has blocks that look-ups have read.

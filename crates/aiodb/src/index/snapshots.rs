@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::Result;
+use crate::budget::Accounts;
 use crate::format::versions::KeyWithVersions;
 use crate::index::chain::{Superseded, VersionChain};
 use crate::index::memtable::{KeyRange, Reached};
@@ -24,6 +25,9 @@ use crate::sync::{Mutex, MutexGuard, Rank};
 /// Superseded records that memory may have for all snapshots together where there is no way to bring them to files; about 150 bytes each.
 /// Inline values are not retained: the log has them.
 pub(crate) const MAX_VERSIONS: usize = 256 << 10;
+
+/// Bytes of memory of a retained record, about, for what it counts.
+pub(crate) const VERSION_MEMORY_BYTES: u64 = 160;
 
 /// The records that a read sees.
 #[derive(Clone, Copy, Debug)]
@@ -86,9 +90,16 @@ impl Snapshots {
         Snapshots { alive: Mutex::default(), newest: AtomicU64::new(0), versions: Versions::default(), retention }
     }
 
-    /// The same snapshots, whose versions come to files when so many have gathered in memory.
-    pub(crate) fn spilling_to(self, scratch: Arc<dyn Scratch>, store: [u8; 16], versions: usize) -> Snapshots {
-        Snapshots { versions: Versions::spilling(scratch, store, versions), ..self }
+    /// The same snapshots, whose versions come to files when so many have gathered in memory; what is kept in memory of the files counts in
+    /// these accounts.
+    pub(crate) fn spilling_to(
+        self,
+        scratch: Arc<dyn Scratch>,
+        accounts: &Arc<Accounts>,
+        store: [u8; 16],
+        versions: usize,
+    ) -> Snapshots {
+        Snapshots { versions: Versions::spilling(scratch, accounts, store, versions), ..self }
     }
 
     /// Whether superseded records might be needed. Most writes find that they are not.
@@ -181,6 +192,16 @@ impl Snapshots {
     /// Bytes of the disk that retained records in memory may take, and so many more that may be superseded.
     pub(crate) fn unwritten_bytes(&self, more: usize) -> u64 {
         if self.is_any() { self.versions.unwritten_bytes(more) } else { 0 }
+    }
+
+    /// Sets how many retained records memory has before they come to a file.
+    pub(crate) fn bound_versions(&self, versions: usize) {
+        self.versions.bound(versions);
+    }
+
+    /// Bytes of memory of the retained records that are in no file, about.
+    pub(crate) fn version_memory_bytes(&self) -> u64 {
+        self.versions.load_in_memory() as u64 * VERSION_MEMORY_BYTES
     }
 
     /// Says how many bytes of the disk they must leave free.

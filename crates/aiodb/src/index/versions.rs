@@ -100,7 +100,7 @@ impl Versions {
             self.count.fetch_add(1, Ordering::AcqRel);
             self.load.fetch_add(load, Ordering::Relaxed);
         }
-        if self.spill.as_ref().is_some_and(|spill| state.load >= spill.list_load) {
+        if self.spill.as_ref().is_some_and(|spill| state.load >= spill.list_load()) {
             state.freeze();
             self.pruned_to.store(0, Ordering::Relaxed);
         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use self::submission::Submission;
 use super::{AlignedBuffer, Notifications, Queue, UNIT_BYTES};
+use crate::budget::{Accounts, Held, Part};
 use crate::metrics::histogram::Histogram;
 
 /// How often one read is repeated after an interruption or a transfer of less than a block, before its error is
@@ -42,6 +43,8 @@ pub struct Reads<Q: Queue> {
     in_flight: usize,
     submission: Submission,
     timing: Option<Timing>,
+    /// The memory of the arena, where somebody counts it.
+    _held: Option<Held>,
 }
 
 /// How long reads are in flight.
@@ -121,7 +124,14 @@ impl<Q: Queue> Reads<Q> {
             in_flight: 0,
             submission: Submission::default(),
             timing: None,
+            _held: None,
         }
+    }
+
+    /// The same reads, whose buffers count in these accounts.
+    pub(crate) fn counted_in(self, accounts: &Arc<Accounts>) -> Reads<Q> {
+        let held = Held::new(accounts, Part::Buffers, self.arena.len() as u64);
+        Reads { _held: Some(held), ..self }
     }
 
     /// Records how long one read in 16 is in flight, from [`Reads::push`] to the [`Reads::poll`] that returns it.

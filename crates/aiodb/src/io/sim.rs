@@ -56,9 +56,6 @@ pub struct SimDevice {
 /// The system's clock when a machine is made: some day in 2026.
 const START_WALL_MS: u64 = 1_780_000_000_000;
 
-/// Memory of every simulated machine.
-const MEMORY_BYTES: u64 = 512 << 20;
-
 /// Holds a simulated lock until dropped.
 pub struct SimLock {
     device: SimDevice,
@@ -158,6 +155,11 @@ impl SimDevice {
     /// below what is in use only refuses growth.
     pub fn set_capacity(&self, capacity: Option<u64>) {
         self.machine.lock().capacity = capacity;
+    }
+
+    /// Sets how much memory there is for the process: 512 MiB at first.
+    pub fn set_memory(&self, bytes: u64) {
+        self.machine.lock().memory_bytes = bytes;
     }
 
     /// Has LMDB find no room while less than this is free, `None` for any time: its file does not lie on this disk.
@@ -321,7 +323,7 @@ impl Device for SimDevice {
     }
 
     fn memory_bytes(&self) -> u64 {
-        MEMORY_BYTES
+        self.machine.lock().memory_bytes
     }
 
     fn random(&self) -> u64 {

@@ -12,6 +12,18 @@ const COUNT_BOUNDS: std::ops::RangeInclusive<u32> = 0..=16;
 /// Per cent; each is the end of a recorded bucket.
 const SHARE_BOUNDS: [u64; 6] = [10, 20, 40, 64, 80, 96];
 
+/// The labels of what takes memory, in the order of [`crate::MemoryStats::parts`].
+pub(super) const PART_LABELS: [&str; 8] = [
+    "part=\"memtables\"",
+    "part=\"runs\"",
+    "part=\"hash\"",
+    "part=\"versions\"",
+    "part=\"batches\"",
+    "part=\"buffers\"",
+    "part=\"block_cache\"",
+    "part=\"cache\"",
+];
+
 /// One metric: its name without the prefix, its meaning, and its values.
 pub(super) struct Family<'a> {
     pub(super) name: &'static str,
@@ -68,7 +80,8 @@ impl Metrics {
     }
 
     pub(super) fn families(&self) -> Vec<Family<'_>> {
-        [self.reads(), self.writes(), self.index(), self.space(), self.opening()].into_iter().flatten().collect()
+        let families = [self.reads(), self.writes(), self.index(), self.space(), self.memory(), self.opening()];
+        families.into_iter().flatten().collect()
     }
 
     fn reads(&self) -> Vec<Family<'_>> {
@@ -180,6 +193,15 @@ impl Metrics {
                 Unit::Ratio,
                 &self.victim_live_percent,
             ),
+        ]
+    }
+
+    fn memory(&self) -> Vec<Family<'_>> {
+        let parts = PART_LABELS.into_iter().zip(self.memory.parts());
+        let parts = parts.map(|(label, (_, bytes))| (label, bytes as f64)).collect();
+        vec![
+            gauge("memory_budget_bytes", "Memory that the store may take.", self.memory.budget_bytes),
+            Family { name: "memory_bytes", help: "Memory by what takes it.", value: Value::Gauges(parts) },
         ]
     }
 

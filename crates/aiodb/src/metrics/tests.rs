@@ -36,6 +36,13 @@ fn the_text_is_what_prometheus_reads() {
     }
 }
 
+#[test]
+fn parts_of_memory_have_labels_of_their_names() {
+    for (label, (name, _)) in super::prometheus::PART_LABELS.into_iter().zip(metrics().memory.parts()) {
+        assert_eq!(label, format!("part=\"{name}\""));
+    }
+}
+
 /// Each line is a comment or `name{labels} number`, each sample follows the TYPE line of its family, and buckets grow.
 #[test]
 fn every_line_has_the_form_of_the_format() {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::budget::Accounts;
 use crate::format::segment::Features;
 use crate::format::settings::{FIRST_TABLE_ID, Settings};
 use crate::index::hash::HashIndex;
@@ -37,10 +38,11 @@ pub(crate) enum TableIndex {
 }
 
 impl Generation {
-    pub(crate) fn new(id: u32, settings: Settings, segment_bytes: u64) -> Generation {
+    /// An empty one; the memory of its index counts in these accounts.
+    pub(crate) fn new(id: u32, settings: Settings, segment_bytes: u64, accounts: &Arc<Accounts>) -> Generation {
         let index = match settings.kind {
             IndexKind::Lmdb | IndexKind::Lsm => TableIndex::Ordered,
-            IndexKind::Hash => TableIndex::Hash(HashIndex::new(segment_bytes)),
+            IndexKind::Hash => TableIndex::Hash(HashIndex::new(segment_bytes).counted_in(accounts)),
         };
         Generation {
             id,
@@ -144,6 +146,8 @@ impl Tables {
 pub(crate) struct Catalog {
     store: [u8; 16],
     segment_bytes: u64,
+    /// For the memory of indexes.
+    accounts: Arc<Accounts>,
     tables: RwLock<Tables, { Rank::Tables as u8 }>,
     /// Held by the thread that creates, truncates or drops a table, from the decision to the publication.
     pub(crate) changing: Mutex<(), { Rank::Changing as u8 }>,
@@ -160,12 +164,13 @@ pub(crate) struct Catalog {
 }
 
 impl Catalog {
-    /// A catalog without tables; `features` is what the manifest says.
-    pub(crate) fn new(store: [u8; 16], segment_bytes: u64, features: Features) -> Catalog {
+    /// A catalog without tables; `features` is what the manifest says, and the memory of indexes counts in these accounts.
+    pub(crate) fn new(store: [u8; 16], segment_bytes: u64, features: Features, accounts: &Arc<Accounts>) -> Catalog {
         let tables = Tables { next_id: FIRST_TABLE_ID, ..Tables::default() };
         Catalog {
             store,
             segment_bytes,
+            accounts: Arc::clone(accounts),
             tables: RwLock::new(tables),
             changing: Mutex::default(),
             changes: Epochs::default(),
@@ -256,7 +261,7 @@ impl Catalog {
     /// seen that nobody has the name.
     pub(crate) fn reserve(&self, name: &str, settings: Settings) -> Generation {
         let mut tables = self.write();
-        let generation = Generation::new(tables.next_id, settings, self.segment_bytes);
+        let generation = Generation::new(tables.next_id, settings, self.segment_bytes, &self.accounts);
         tables.reserved.insert(name.to_string(), (generation.id, generation.settings.block_compression));
         tables.next_id += 1;
         generation
@@ -283,7 +288,7 @@ impl Catalog {
         }
         tables.next_id = tables.next_id.max(id + 1);
         self.add_features(settings.features());
-        let generation = Arc::new(Generation::new(id, settings.clone(), self.segment_bytes));
+        let generation = Arc::new(Generation::new(id, settings.clone(), self.segment_bytes, &self.accounts));
         tables.by_id.insert(id, Arc::clone(&generation));
         let fresh = || {
             let (name, store) = (name.to_string(), self.store);

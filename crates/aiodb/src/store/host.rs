@@ -6,6 +6,7 @@ use crate::io::{Device, Report};
 use crate::metrics::Meters;
 use crate::metrics::histogram::Histogram;
 use crate::store::clock::{Reading, StoreClock};
+use crate::store::memory::Memory;
 use crate::store::status::Status;
 use crate::{Error, Options, Result};
 
@@ -18,8 +19,8 @@ pub(crate) struct Host<D: Device> {
     pub(crate) report: Report,
     pub(crate) block_bytes: usize,
     pub(crate) hash_seed: u64,
-    /// Keys that the memtable of an ordered index takes, at most.
-    pub(crate) memtable_keys: usize,
+    /// The budget of memory, and the bounds that follow from it.
+    pub(crate) memory: Memory,
     pub(crate) meters: Meters,
     /// The clock by which records expire.
     pub(crate) clock: StoreClock,

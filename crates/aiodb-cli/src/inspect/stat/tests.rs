@@ -1,5 +1,5 @@
 use super::{to_json, to_text};
-use aiodb::{Compression, Durability, IndexKind, Stats, TableStats};
+use aiodb::{Compression, Durability, IndexKind, MemoryStats, Stats, TableStats};
 
 fn stats() -> Stats {
     let table = |name: &str, kind, keys_exact| TableStats {
@@ -43,6 +43,18 @@ fn stats() -> Stats {
         oldest_pin_ms: 123,
         open_files: 124,
         max_open_files: 125,
+        memory: MemoryStats {
+            budget_bytes: 128,
+            memtable_bytes: 129,
+            run_bytes: 130,
+            hash_bytes: 131,
+            version_bytes: 132,
+            batch_bytes: 133,
+            buffer_bytes: 134,
+            block_cache_bytes: 135,
+            cache_bytes: 136,
+        },
+        warnings: vec!["what an operator should know".into()],
         trouble: None,
         checkpoints: 112,
         checkpoint_log_lag_bytes: 113,
@@ -58,12 +70,13 @@ fn stats() -> Stats {
 #[test]
 fn every_number_is_shown_to_people_and_to_programs() {
     let (text, json) = (to_text(&stats()), to_json(&stats()).to_string());
-    for number in 101..=127 {
+    for number in 101..=136 {
         assert!(text.contains(&format!("{number}")), "{number} is missing in:\n{text}");
         let is_there = |sign: &str| json.contains(&format!(":{sign}{number}"));
         assert!(is_there("") || is_there("-"), "{number} is missing in {json}");
     }
     assert!(text.contains("behind the store's time"), "{text}");
+    assert!(text.contains("what an operator should know") && json.contains("what an operator should know"));
     assert!(text.contains("why something else was refused") && json.contains("why something else was refused"));
 }
 

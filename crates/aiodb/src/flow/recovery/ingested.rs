@@ -40,7 +40,7 @@ impl<D: Device> Engine<D> {
         }
         // After a crash it is begun anew: else a part of the table would pass for all of it.
         ordered.set_incomplete(true);
-        ordered.fit_memtable(self.memtable_keys)?;
+        ordered.fit_memtable(self.memory.memtable_keys())?;
         tail.is_read_again.set(true);
         let mut scan = Scan::new(self.segments.segment_bytes);
         let mut segments: Vec<_> = tail.manifest.segments.iter().collect();

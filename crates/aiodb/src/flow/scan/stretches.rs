@@ -215,5 +215,5 @@ impl Stretch {
 
 fn new_reads<D: Device>(engine: &ReadPath<D>) -> Result<Reads<D::Queue>> {
     let queue = engine.device.queue(DEPTH).map_err(|e| Error::io("make a read queue for", &engine.root, &e))?;
-    Ok(Reads::new(queue, DEPTH, BUFFER_BYTES, engine.block_bytes))
+    Ok(Reads::new(queue, DEPTH, BUFFER_BYTES, engine.block_bytes).counted_in(&engine.memory.accounts))
 }

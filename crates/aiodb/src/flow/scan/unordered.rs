@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::fetch::Fetch;
 use crate::Result;
+use crate::budget::{Held, Part};
 use crate::format::location::Location;
 use crate::index::codec::{HASHED_KEY_PREFIX_BYTES, hashed_key, prefix_key};
 use crate::index::hash::{SHARDS, first_hash_of};
@@ -18,6 +19,9 @@ const MAX_COPIED: usize = 4 << 20;
 
 /// Bytes of keys whose records are retained for snapshots, of the same shards, unless one shard has more.
 const MAX_SUPERSEDED_BYTES: usize = 32 << 20;
+
+/// Neither takes more than one part in so many of the store's budget of memory.
+const COPIED_SHARE: u64 = 16;
 
 /// What such a key takes beside itself, about.
 const SUPERSEDED_OVERHEAD: usize = 64;
@@ -42,6 +46,8 @@ pub(super) struct Unordered {
     read_to: Option<Vec<u8>>,
     /// ...but for those that have been read because they share a tag.
     read: BTreeSet<Vec<u8>>,
+    /// What the places and keys take.
+    held: Option<Held>,
 }
 
 impl Unordered {
@@ -87,7 +93,11 @@ impl Unordered {
     fn copy_shards<D: Device>(&mut self, fetch: &Fetch<D>) -> Result<()> {
         let TableIndex::Hash(index) = &fetch.generation.index else { unreachable!("only hash tables are unordered") };
         let (mut superseded, mut superseded_bytes) = (BTreeSet::new(), 0);
-        while self.next_shard < SHARDS && self.single.len() < MAX_COPIED && superseded_bytes < MAX_SUPERSEDED_BYTES {
+        let memory = &fetch.engine.memory;
+        let share = usize::try_from(memory.budget(&fetch.engine.options) / COPIED_SHARE).unwrap_or(usize::MAX);
+        let most_copied = MAX_COPIED.min(share / size_of::<Location>());
+        let most_bytes = MAX_SUPERSEDED_BYTES.min(share);
+        while self.next_shard < SHARDS && self.single.len() < most_copied && superseded_bytes < most_bytes {
             index.for_each_run(self.next_shard, &mut |run| match run {
                 [location] => self.single.push(*location),
                 run => self.shared.push(run.to_vec()),
@@ -97,6 +107,8 @@ impl Unordered {
             self.next_shard += 1;
         }
         (self.superseded, self.read_to) = (Arc::new(superseded), None);
+        let bytes = self.single.capacity() * size_of::<Location>() + superseded_bytes;
+        self.held.get_or_insert_with(|| Held::new(&memory.accounts, Part::Buffers, 0)).set(bytes as u64);
         self.single.sort_unstable_by(|one, other| other.cmp(one));
         Ok(())
     }

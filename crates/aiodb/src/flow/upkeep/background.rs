@@ -133,6 +133,8 @@ fn write_out<D: Device>(engine: &Engine<D>) -> Duration {
     if let Err(error) = outcome {
         engine.note_trouble(&error);
     }
+    // Upkeep does it too, but not while one piece of its work takes seconds.
+    engine.balance_memory_if_due();
     engine.refresh_metrics_file();
     until_due
 }
@@ -280,6 +282,7 @@ impl<D: Device> Engine<D> {
             }
             outcome => outcome,
         };
+        self.balance_memory_if_due();
         some(self.bound_memtables(Claim::Ordinary).map(|()| false))?;
         let settled = self.settle_some(SETTLED_PER_STEP);
         // Nothing else waits for that.

@@ -58,6 +58,13 @@ impl Fences {
         (start, self.block_ends[block])
     }
 
+    /// Gives back the memory that was set aside for more blocks.
+    pub(crate) fn shrink(&mut self) {
+        self.keys.shrink_to_fit();
+        self.ends.shrink_to_fit();
+        self.block_ends.shrink_to_fit();
+    }
+
     /// Bytes that this takes in memory.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.keys.capacity() + (self.ends.capacity() + self.block_ends.capacity()) * size_of::<u32>()
@@ -99,9 +106,7 @@ impl Fences {
             fences.push(&fence, units);
             bytes = rest;
         }
-        fences.keys.shrink_to_fit();
-        fences.ends.shrink_to_fit();
-        fences.block_ends.shrink_to_fit();
+        fences.shrink();
         Some(fences)
     }
 }

@@ -119,6 +119,7 @@ impl Checked {
                 }
             }
             self.compare_all();
+            assert_eq!(self.index.held.bytes(), self.index.memory_bytes() as u64);
         }
         let mut left: Vec<(u64, Location)> = vec![];
         self.model.iter().for_each(|(hash, run)| left.extend(run.iter().map(|(place, _)| (*hash, *place))));
@@ -126,6 +127,7 @@ impl Checked {
         assert!(left.iter().all(|(hash, place)| self.index.remove(*hash, *place)));
         assert!(self.index.is_empty());
         assert_eq!(self.index.memory_bytes(), HashIndex::new(SEGMENT_BYTES).memory_bytes());
+        assert_eq!(self.index.held.bytes(), self.index.memory_bytes() as u64);
     }
 }
 

@@ -10,9 +10,12 @@ use super::heads::Heads;
 use super::parts::MAX_PART_KEYS;
 use crate::index::chain::VersionChain;
 
+/// Bytes of the longest key that is stored in its place.
+pub(crate) const LONGEST_IN_PLACE: usize = 32;
+
 /// A key in memory, in its place up to a usual length: a search that followed a pointer for each key that it compares would wait for
 /// memory each time.
-pub(crate) type StoredKey = SmallVec<[u8; 32]>;
+pub(crate) type StoredKey = SmallVec<[u8; LONGEST_IN_PLACE]>;
 
 /// So many keys with a key's fingerprint are compared with it before it is looked for in the order.
 const MOST_ALIKE: usize = 4;

@@ -9,7 +9,7 @@ use std::ops::{Bound, Deref};
 use super::KeyRange;
 use super::heads::Heads;
 use super::part::Part;
-pub(crate) use super::part::StoredKey;
+pub(crate) use super::part::{LONGEST_IN_PLACE, StoredKey};
 use crate::index::chain::{Entry, VersionChain};
 use crate::sync::{Mutex, MutexGuard, Rank};
 

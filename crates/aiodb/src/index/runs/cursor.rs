@@ -17,8 +17,14 @@ use crate::io::{Device, UNIT_BYTES};
 /// Units that a merge reads at once.
 pub(super) const MERGE_UNITS: u32 = 64;
 
+/// And its bytes.
+pub(super) const MERGE_WINDOW_BYTES: u64 = MERGE_UNITS as u64 * UNIT_BYTES as u64;
+
 /// Units that a scan reads at once in the end; it begins with one and doubles.
 const SCAN_UNITS: u32 = 16;
+
+/// And its bytes.
+pub(super) const SCAN_WINDOW_BYTES: u64 = SCAN_UNITS as u64 * UNIT_BYTES as u64;
 
 /// Units of the longest read of which a scan leaves the blocks in the cache.
 const CACHED_UNITS: u32 = 2;

@@ -12,6 +12,7 @@ use super::Runs;
 use super::file::{ADVICE, RunFile, path_of};
 use super::set::{Files, Run, RunSet};
 use super::turns::Turns;
+use crate::budget::Accounts;
 use crate::config::MergePolicy;
 use crate::format::manifest::{MANIFEST_NAMES, damage_error};
 use crate::format::run::manifest::RunManifest;
@@ -51,8 +52,14 @@ struct Manifests {
 }
 
 impl<D: Device> Runs<D> {
-    /// Opens the runs in a directory, or begins with none. With `read_only` a manifest must be there, and nothing changes.
-    pub(crate) fn open(device: &D, directory: &Path, store: [u8; 16], read_only: bool) -> Result<Runs<D>> {
+    /// Opens the runs in a directory, or begins with none; their memory counts in these accounts. With `read_only` a manifest must be there, and
+    /// nothing changes.
+    pub(crate) fn open(
+        (device, accounts): (&D, &Arc<Accounts>),
+        directory: &Path,
+        store: [u8; 16],
+        read_only: bool,
+    ) -> Result<Runs<D>> {
         let Manifests { latest, are_equal, mut named } = read_manifests(device, directory, &store)?;
         if latest.is_none() && read_only {
             let reason = "there is no manifest of its runs".to_string();
@@ -68,7 +75,8 @@ impl<D: Device> Runs<D> {
             return Err(damage_error(&directory.join(name), 0, damage, ADVICE));
         }
         let access = if read_only { Access::READ_SEGMENT } else { Access::SEGMENT };
-        let runs = Self::with_manifest(device, directory, store, latest.unwrap_or_else(first_manifest), access)?;
+        let runs =
+            Self::with_manifest((device, accounts), directory, store, latest.unwrap_or_else(first_manifest), access)?;
         if read_only {
             return Ok(runs);
         }
@@ -86,7 +94,7 @@ impl<D: Device> Runs<D> {
     }
 
     fn with_manifest(
-        device: &D,
+        (device, accounts): (&D, &Arc<Accounts>),
         directory: &Path,
         store: [u8; 16],
         manifest: RunManifest,
@@ -94,12 +102,13 @@ impl<D: Device> Runs<D> {
     ) -> Result<Runs<D>> {
         let mut files = Files::new();
         for name in manifest.files() {
-            files.insert(name.number, RunFile::open(device, directory, &store, *name, access)?);
+            files.insert(name.number, RunFile::open((device, accounts), directory, &store, *name, access)?);
         }
         let editing = Editing { next_edit: manifest.edit + 1, only_in_copy: Vec::new() };
         Ok(Runs {
             count: AtomicUsize::new(manifest.runs.len()),
             device: device.clone(),
+            accounts: Arc::clone(accounts),
             directory: directory.to_path_buf(),
             store,
             cache: Arc::default(),

@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::filtering::opened_worth_asking_ms;
+use crate::budget::{Accounts, Held, Part};
 use crate::format::manifest::damage_error;
 use crate::format::run::RunSeed;
 use crate::format::run::block::{Block, Chain};
@@ -49,6 +50,8 @@ pub(super) struct RunFile<D: Device> {
     dropped: OnceLock<Arc<Removals>>,
     /// Whether a block could not be read, or was damaged. Relaxed: who learns of it late meets the block too.
     is_unreadable: AtomicBool,
+    /// What is in memory of it, as long as anybody has it.
+    held: Held,
 }
 
 /// What is in memory of an open file.
@@ -59,6 +62,15 @@ pub(super) struct FileParts {
     pub(super) marks: Option<Marks>,
     /// See [`RunFile::next_due_ms`].
     pub(super) next_due_ms: u64,
+}
+
+impl FileParts {
+    /// Bytes that a file with these parts takes in memory.
+    fn memory_bytes<D: Device>(&self) -> u64 {
+        let keys = self.footer.smallest_key.len() + self.footer.largest_key.len();
+        let marks = self.marks.as_ref().map_or(0, Marks::memory_bytes);
+        (size_of::<RunFile<D>>() + keys + self.fences.memory_bytes() + self.filter.bytes() + marks) as u64
+    }
 }
 
 /// What a backup copies of a file, which never changes.
@@ -118,7 +130,7 @@ pub(crate) fn path_of(directory: &Path, number: u64) -> PathBuf {
 impl<D: Device> RunFile<D> {
     /// Opens a file that a manifest names.
     pub(super) fn open(
-        device: &D,
+        (device, accounts): (&D, &Arc<Accounts>),
         directory: &Path,
         store: &[u8; 16],
         name: RunFileName,
@@ -165,12 +177,12 @@ impl<D: Device> RunFile<D> {
         };
         let next_due_ms = marks.as_ref().map_or(NEVER, opened_worth_asking_ms);
         let parts = FileParts { footer, fences, filter, marks, next_due_ms };
-        Ok(Arc::new(RunFile::new(device, (path, file), seed, name, parts)))
+        Ok(Arc::new(RunFile::new((device, accounts), (path, file), seed, name, parts)))
     }
 
     /// A file that has just been written.
     pub(super) fn written(
-        device: &D,
+        place: (&D, &Arc<Accounts>),
         (path, file): (PathBuf, D::File),
         seed: RunSeed,
         parts: FileParts,
@@ -178,19 +190,33 @@ impl<D: Device> RunFile<D> {
         let footer = &parts.footer;
         let units = u32::try_from(footer.parts().end / UNIT_BYTES as u64).expect("a file of a run is bounded");
         let name = RunFileName { number: footer.number, units, data_units: footer.data_units };
-        Arc::new(RunFile::new(device, (path, file), seed, name, parts))
+        Arc::new(RunFile::new(place, (path, file), seed, name, parts))
     }
 
     fn new(
-        device: &D,
+        (device, accounts): (&D, &Arc<Accounts>),
         (path, file): (PathBuf, D::File),
         seed: RunSeed,
         name: RunFileName,
         parts: FileParts,
     ) -> RunFile<D> {
+        let held = Held::new(accounts, Part::Runs, parts.memory_bytes::<D>());
         let FileParts { footer, fences, filter, marks, next_due_ms } = parts;
-        let (device, dropped, is_unreadable) = (device.clone(), OnceLock::new(), AtomicBool::new(false));
-        RunFile { device, path, file, seed, name, footer, fences, filter, marks, next_due_ms, dropped, is_unreadable }
+        RunFile {
+            device: device.clone(),
+            path,
+            file,
+            seed,
+            name,
+            footer,
+            fences,
+            filter,
+            marks,
+            next_due_ms,
+            dropped: OnceLock::new(),
+            is_unreadable: AtomicBool::new(false),
+            held,
+        }
     }
 
     /// The time from which on so much is due, of which no filter has been asked in this process, that the file is worth writing again.
@@ -291,9 +317,7 @@ impl<D: Device> RunFile<D> {
 
     /// Bytes in memory.
     pub(super) fn memory_bytes(&self) -> u64 {
-        let keys = self.footer.smallest_key.len() + self.footer.largest_key.len();
-        let marks = self.marks.as_ref().map_or(0, Marks::memory_bytes);
-        (size_of::<Self>() + keys + self.fences.memory_bytes() + self.filter.bytes() + marks) as u64
+        self.held.bytes()
     }
 
     /// Has the file removed when the last reader leaves it.

@@ -159,6 +159,6 @@ impl<D: Device> Runs<D> {
     /// Begins a new file.
     pub(super) fn new_writer(&self, making: Making) -> Result<RunWriter<D>> {
         let place = (&*self.directory, &self.removals);
-        RunWriter::new(&self.device, place, self.store, self.new_file_number(), making)
+        RunWriter::new((&self.device, &self.accounts), place, self.store, self.new_file_number(), making)
     }
 }

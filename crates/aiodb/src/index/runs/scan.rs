@@ -4,8 +4,9 @@ use std::ops::{Bound, RangeBounds};
 use std::sync::{Arc, Weak};
 
 use super::Runs;
-use super::cursor::RunCursor;
+use super::cursor::{RunCursor, SCAN_WINDOW_BYTES};
 use super::set::{Run, RunSet};
+use crate::budget::{Held, Part};
 use crate::index::chain::{Entry, VersionChain};
 use crate::index::memtable::parts::Chains;
 use crate::index::memtable::{RangeQuery, Reached};
@@ -26,11 +27,13 @@ pub(crate) struct RunWalk<D: Device> {
     set: Weak<RunSet<D>>,
     /// One for each run, at its first key that was not taken.
     cursors: Vec<RunCursor>,
+    /// What the cursors of a scan that goes on have read; `None` before its second step.
+    held: Option<Held>,
 }
 
 impl<D: Device> Default for RunWalk<D> {
     fn default() -> RunWalk<D> {
-        RunWalk { set: Weak::new(), cursors: Vec::new() }
+        RunWalk { set: Weak::new(), cursors: Vec::new(), held: None }
     }
 }
 
@@ -63,8 +66,13 @@ impl<D: Device> Runs<D> {
         let (mut found, mut reached) = (Chains::new(), Reached::End);
         let set = self.set()?;
         // After an error nothing is left of the walk.
+        let mut held = walk.held.take();
         let mut cursors = match walk.take(&set, query) {
-            Some(cursors) => cursors,
+            Some(cursors) => {
+                let bytes = cursors.len() as u64 * SCAN_WINDOW_BYTES;
+                held.get_or_insert_with(|| Held::new(&self.accounts, Part::Buffers, 0)).set(bytes);
+                cursors
+            }
             None => self.cursors(&set, query)?,
         };
         loop {
@@ -85,7 +93,7 @@ impl<D: Device> Runs<D> {
                 break;
             }
         }
-        *walk = RunWalk { set: Arc::downgrade(&set), cursors };
+        *walk = RunWalk { set: Arc::downgrade(&set), cursors, held };
         Ok((found, reached))
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::asking::{Asking, Decided, Taken};
 use super::counts::Changes;
-use super::cursor::RunCursor;
+use super::cursor::{MERGE_WINDOW_BYTES, RunCursor};
 use super::file::RunFile;
 use super::filtering::{EntryMark, Passes};
 use super::merge::{Merge, due_ranges};
@@ -15,6 +15,7 @@ use super::set::{Piece, Run, RunSet};
 use super::turns::StepTurn;
 use super::writer::{Making, RunWriter};
 use super::{RunContext, Runs};
+use crate::budget::{Held, Part};
 use crate::config::MergePolicy;
 use crate::format::run::manifest::{ManifestRun, RunFileName, RunManifest};
 use crate::index::range_tombstones::{MANY_RANGES, RangeTombstone, Urgency};
@@ -80,6 +81,7 @@ impl<D: Device> Runs<D> {
         let inputs = &set.runs[job.runs.clone()];
         let cursors = job.runs.clone().map(|run| RunCursor::merging(&set, run, set.runs[run].unmerged()));
         let cursors = cursors.collect::<Result<Vec<_>>>()?;
+        let _windows = Held::new(&self.accounts, Part::Buffers, cursors.len() as u64 * MERGE_WINDOW_BYTES);
         let files = inputs.iter().flat_map(|run| &run.files);
         let base = files.map(|file| file.footer.smallest_sequence).min().unwrap_or(0);
         let number = inputs.last().expect("a merge has runs").number;
@@ -263,6 +265,7 @@ impl<D: Device> Runs<D> {
         context: &RunContext<'_>,
     ) -> Result<()> {
         let cursor = RunCursor::merging(set, place.run, place.only())?;
+        let _window = Held::new(&self.accounts, Part::Buffers, MERGE_WINDOW_BYTES);
         let passes = Passes::new(context.filtering.map_or(0, |filtering| filtering.now_ms));
         let mut merge = Merge::new(set, vec![cursor], place.run + 1 == set.runs.len(), passes, context);
         if let Some((table, _)) = gone {

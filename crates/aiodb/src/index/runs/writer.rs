@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use super::file::{FileParts, Removals, RunFile, hash_of, path_of};
 use super::filtering::{EntryMark, worth_asking_ms};
 use super::packing::{Packed, Packer};
+use crate::budget::{Accounts, Held, Part};
 use crate::checksum::{crc32c, crc32c_append};
 use crate::format::entry::Entry;
 use crate::format::run::RunSeed;
@@ -44,6 +45,9 @@ pub(super) struct Making {
 /// A file that is being written; it is removed if it is not finished.
 pub(super) struct RunWriter<D: Device> {
     device: D,
+    accounts: Arc<Accounts>,
+    /// Its own memory.
+    held: Held,
     removals: Arc<Removals>,
     path: PathBuf,
     file: D::File,
@@ -92,7 +96,7 @@ pub(super) struct RunWriter<D: Device> {
 
 impl<D: Device> RunWriter<D> {
     pub(super) fn new(
-        device: &D,
+        (device, accounts): (&D, &Arc<Accounts>),
         (directory, removals): (&Path, &Arc<Removals>),
         store: [u8; 16],
         number: u64,
@@ -103,6 +107,8 @@ impl<D: Device> RunWriter<D> {
         let file = made.map_err(|e| Error::io("create", &path, &e))?;
         Ok(RunWriter {
             device: device.clone(),
+            accounts: Arc::clone(accounts),
+            held: Held::new(accounts, Part::Buffers, WRITE_BYTES as u64),
             removals: Arc::clone(removals),
             path,
             file,
@@ -287,6 +293,8 @@ impl<D: Device> RunWriter<D> {
         written.map_err(|e| Error::io("write", &self.path, &e))?;
         self.written += self.filled as u64;
         self.filled = 0;
+        let hashes = self.hashes.capacity() * size_of::<u64>();
+        self.held.set((WRITE_BYTES + hashes + self.fences.memory_bytes()) as u64);
         Ok(())
     }
 
@@ -352,10 +360,11 @@ impl<D: Device> RunWriter<D> {
         }
         self.is_finished = true;
         let (path, file) = (self.path.clone(), self.file.clone());
-        let fences = std::mem::take(&mut self.fences);
+        let mut fences = std::mem::take(&mut self.fences);
+        fences.shrink();
         let next_due_ms = worth_asking_ms(std::mem::take(&mut self.due_ms), self.hashes.len());
         let parts = FileParts { footer, fences, filter, marks, next_due_ms };
-        Ok(RunFile::written(&self.device, (path, file), self.seed, parts))
+        Ok(RunFile::written((&self.device, &self.accounts), (path, file), self.seed, parts))
     }
 }
 

@@ -1,9 +1,12 @@
 //! A file of versions, from its first key to its last, and what is kept in memory of it.
 
+use std::sync::Arc;
+
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::scratch::ScratchFile;
 use crate::Result;
+use crate::budget::{Accounts, Held, Part};
 use crate::format::manifest::damage_error;
 use crate::format::run::RunSeed;
 use crate::format::run::fences::Fences;
@@ -26,6 +29,8 @@ pub(super) struct VersionFile {
     filter: Filter,
     pub(super) smallest_key: Box<[u8]>,
     pub(super) largest_key: Box<[u8]>,
+    /// What is in memory of it.
+    _held: Held,
 }
 
 impl VersionFile {
@@ -66,6 +71,9 @@ impl VersionFile {
 
 /// A file that is being written; it is removed if it is not finished.
 pub(super) struct VersionWriter {
+    accounts: Arc<Accounts>,
+    /// Its own memory.
+    held: Held,
     file: Box<dyn ScratchFile>,
     seed: RunSeed,
     buffer: AlignedBuffer,
@@ -83,8 +91,10 @@ pub(super) struct VersionWriter {
 }
 
 impl VersionWriter {
-    pub(super) fn new(file: Box<dyn ScratchFile>, store: &[u8; 16]) -> VersionWriter {
+    pub(super) fn new(file: Box<dyn ScratchFile>, accounts: &Arc<Accounts>, store: &[u8; 16]) -> VersionWriter {
         VersionWriter {
+            accounts: Arc::clone(accounts),
+            held: Held::new(accounts, Part::Buffers, WRITE_BYTES as u64),
             seed: RunSeed::new(store, file.number()),
             file,
             buffer: AlignedBuffer::new(WRITE_BYTES),
@@ -153,6 +163,8 @@ impl VersionWriter {
         self.file.write(&self.buffer[..self.filled], self.written)?;
         self.written += self.filled as u64;
         self.filled = 0;
+        let hashes = self.hashes.capacity() * size_of::<u64>();
+        self.held.set((WRITE_BYTES + hashes + self.fences.memory_bytes()) as u64);
         Ok(())
     }
 
@@ -168,8 +180,11 @@ impl VersionWriter {
             let last = self.hashes.len() - 1;
             self.hashes[last] = self.hashes[0];
         }
-        let VersionWriter { file, seed, fences, hashes, smallest_key, .. } = self;
+        let VersionWriter { accounts, file, seed, mut fences, hashes, smallest_key, .. } = self;
+        fences.shrink();
         let filter = Filter::new(&hashes);
-        Ok(VersionFile { file, seed, fences, filter, smallest_key: smallest_key.into(), largest_key })
+        let memory_bytes = (fences.memory_bytes() + filter.bytes()) as u64;
+        let held = Held::new(&accounts, Part::Versions, memory_bytes);
+        Ok(VersionFile { file, seed, fences, filter, smallest_key: smallest_key.into(), largest_key, _held: held })
     }
 }

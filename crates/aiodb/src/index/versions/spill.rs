@@ -6,12 +6,14 @@
 use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use super::Versions;
 use super::file::{VersionFile, VersionWriter};
 use super::layer::{Held, Layer, Span};
 use super::scratch::Scratch;
 use super::walk::{MERGE_UNITS, Walk};
+use crate::budget::Accounts;
 use crate::format::versions::KeyVersions;
 use crate::index::range_tombstones::RangeTombstone;
 use crate::planted::{self, Bug};
@@ -45,10 +47,12 @@ const MOST_LISTS: usize = 4;
 /// The place of files, and what is under way there.
 pub(super) struct Spill {
     scratch: Arc<dyn Scratch>,
+    /// For what is kept in memory of files.
+    accounts: Arc<Accounts>,
     /// Where checksums start.
     store: [u8; 16],
-    /// What the list counts when it becomes a layer.
-    pub(super) list_load: usize,
+    /// What the list counts when it becomes a layer. Relaxed: a bound that may be met late.
+    list_load: AtomicUsize,
     /// Held for a step.
     work: Mutex<Work, { Rank::Spilling as u8 }>,
     /// Bytes of the disk that are for others. Relaxed: a bound.
@@ -113,11 +117,12 @@ struct Input {
 }
 
 impl Spill {
-    pub(super) fn new(scratch: Arc<dyn Scratch>, store: [u8; 16], list_load: usize) -> Spill {
+    pub(super) fn new(scratch: Arc<dyn Scratch>, accounts: &Arc<Accounts>, store: [u8; 16], list_load: usize) -> Spill {
         Spill {
             scratch,
+            accounts: Arc::clone(accounts),
             store,
-            list_load,
+            list_load: AtomicUsize::new(list_load),
             work: Mutex::default(),
             leave_free: AtomicU64::new(0),
             lent_bytes: AtomicU64::new(0),
@@ -125,6 +130,11 @@ impl Spill {
             is_refused: AtomicBool::new(false),
             has_failed: AtomicBool::new(false),
         }
+    }
+
+    /// What the list counts when it becomes a layer.
+    pub(super) fn list_load(&self) -> usize {
+        self.list_load.load(Ordering::Relaxed)
     }
 
     /// Whether so many bytes more may be taken.
@@ -141,7 +151,7 @@ impl Spill {
     }
 
     fn step_keys(&self) -> usize {
-        (self.list_load / STEPS_PER_LIST).clamp(LEAST_STEP_KEYS, STEP_KEYS)
+        (self.list_load() / STEPS_PER_LIST).clamp(LEAST_STEP_KEYS, STEP_KEYS)
     }
 
     pub(super) fn note(&self, outcome: Option<&Error>) {
@@ -152,8 +162,25 @@ impl Spill {
 
 impl Versions {
     /// Versions that come to files when `list_load` of them have gathered in memory.
-    pub(in crate::index) fn spilling(scratch: Arc<dyn Scratch>, store: [u8; 16], list_load: usize) -> Versions {
-        Versions { spill: Some(Spill::new(scratch, store, list_load.max(1))), ..Versions::default() }
+    pub(in crate::index) fn spilling(
+        scratch: Arc<dyn Scratch>,
+        accounts: &Arc<Accounts>,
+        store: [u8; 16],
+        list_load: usize,
+    ) -> Versions {
+        Versions { spill: Some(Spill::new(scratch, accounts, store, list_load.max(1))), ..Versions::default() }
+    }
+
+    /// Sets what the list counts when it becomes a layer.
+    pub(in crate::index) fn bound(&self, list_load: usize) {
+        if let Some(spill) = &self.spill {
+            spill.list_load.store(list_load.max(1), Ordering::Relaxed);
+        }
+    }
+
+    /// What the versions in memory count.
+    pub(in crate::index) fn load_in_memory(&self) -> usize {
+        self.load()
     }
 
     /// Says how many bytes of the disk files must leave free.
@@ -184,12 +211,12 @@ impl Versions {
 
     /// Whether memory has so much that writers should help to bring it to files.
     pub(in crate::index) fn is_behind(&self) -> bool {
-        self.spill.as_ref().is_some_and(|spill| self.load() >= spill.list_load.saturating_mul(2))
+        self.spill.as_ref().is_some_and(|spill| self.load() >= spill.list_load().saturating_mul(2))
     }
 
     /// Whether memory has as much as it may, and there is no way to bring it to files.
     pub(in crate::index) fn is_overfull(&self, most: usize) -> bool {
-        let most = self.spill.as_ref().map_or(most, |spill| most.min(spill.list_load.saturating_mul(MOST_LISTS)));
+        let most = self.spill.as_ref().map_or(most, |spill| most.min(spill.list_load().saturating_mul(MOST_LISTS)));
         self.load() > most && self.is_stuck()
     }
 
@@ -218,7 +245,7 @@ impl Versions {
     /// memory has next to all that it may. True if there may be more to do.
     pub(in crate::index) fn help_to_spill(&self, seen: &dyn Fn() -> Seen) -> Result<bool> {
         let Some(spill) = &self.spill else { return Ok(false) };
-        let mut work = if self.load() >= spill.list_load.saturating_mul(MOST_LISTS - 1) {
+        let mut work = if self.load() >= spill.list_load().saturating_mul(MOST_LISTS - 1) {
             spill.work.lock().expect(NO_PANIC)
         } else {
             let Ok(work) = spill.work.try_lock() else { return Ok(false) };
@@ -295,7 +322,7 @@ impl Versions {
             Some(job) => (job.layers(), Ok(Some(job))),
             None => {
                 let layers = Arc::clone(&self.read().layers);
-                let Some(wanted) = choose(&layers, &work.unreadable, spill.list_load) else { return Ok(false) };
+                let Some(wanted) = choose(&layers, &work.unreadable, spill.list_load()) else { return Ok(false) };
                 let wanted = &layers[wanted];
                 if !spill.has_room(bytes_of(wanted)) {
                     return Ok(false);
@@ -426,7 +453,7 @@ impl Job {
         }
         let output = match &mut self.output {
             Some(output) => output,
-            None => self.output.insert(VersionWriter::new(spill.scratch.create()?, &spill.store)),
+            None => self.output.insert(VersionWriter::new(spill.scratch.create()?, &spill.accounts, &spill.store)),
         };
         output.add(key, versions)?;
         self.versions += versions.len();

@@ -48,7 +48,7 @@ fn machine() -> SimDevice {
 
 fn spilling(device: &SimDevice) -> Snapshots {
     let directory = ScratchDirectory::new(device, DIRECTORY.into());
-    Snapshots::new(Arc::new(Retention::default())).spilling_to(Arc::new(directory), [7; 16], LISTED)
+    Snapshots::new(Arc::new(Retention::default())).spilling_to(Arc::new(directory), &Arc::default(), [7; 16], LISTED)
 }
 
 fn spill_all(snapshots: &Snapshots) {
@@ -394,7 +394,8 @@ fn a_merge_for_nobody_is_given_up() {
 #[test]
 fn a_layer_in_memory_is_not_merged() {
     let device = machine();
-    let versions = Versions::spilling(Arc::new(ScratchDirectory::new(&device, DIRECTORY.into())), [7; 16], LISTED);
+    let directory = Arc::new(ScratchDirectory::new(&device, DIRECTORY.into()));
+    let versions = Versions::spilling(directory, &Arc::default(), [7; 16], LISTED);
     let fill = |layer: u64| {
         for number in 0..LISTED as u64 {
             let version = Version { entry: entry(1, number as u32), until: 15, later: true };

@@ -85,6 +85,9 @@ pub struct Counters {
     pub refused_for_space: u64,
 }
 
+/// Memory of a machine where nothing else is said.
+const MEMORY_BYTES: u64 = 512 << 20;
+
 pub(super) struct Machine(Mutex<State, { Rank::Machine as u8 }>);
 
 impl Machine {
@@ -103,6 +106,7 @@ impl Machine {
             real_directory: None,
             index_needs: None,
             capacity: None,
+            memory_bytes: MEMORY_BYTES,
             faults: Vec::new(),
             locks: BTreeSet::new(),
             clock_us: 0,
@@ -152,6 +156,7 @@ pub(super) struct State {
     /// Bytes that must be free for LMDB to commit.
     pub(super) index_needs: Option<u64>,
     pub(super) capacity: Option<u64>,
+    pub(super) memory_bytes: u64,
     pub(super) faults: Vec<Fault>,
     pub(super) locks: BTreeSet<PathBuf>,
     pub(super) clock_us: u64,

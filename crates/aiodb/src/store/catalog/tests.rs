@@ -14,7 +14,7 @@ fn settings() -> Settings {
 /// Merges meet keys of a generation before its table is there, and after.
 #[test]
 fn the_compression_of_blocks_is_known_without_the_table() {
-    let catalog = Catalog::new([0; 16], 1 << 20, Features::default());
+    let catalog = Catalog::new([0; 16], 1 << 20, Features::default(), &Arc::default());
     let id = catalog.reserve("t", settings()).id;
     assert_eq!(catalog.block_compression(id), COMPRESSED, "while it is being made");
     catalog.apply_create("t", &settings(), id);
@@ -46,7 +46,7 @@ fn the_compression_of_blocks_is_known_without_the_table() {
 #[test]
 fn a_version_makes_no_filters() {
     let all = Features { values: true, filters: true, compressed_blocks: true };
-    let catalog = Catalog::new([0; 16], 1 << 20, all);
+    let catalog = Catalog::new([0; 16], 1 << 20, all, &Arc::default());
     assert_eq!(catalog.features(), all);
     catalog.apply_create("t", &settings(), catalog.next_id());
     assert!(!catalog.has_filters());

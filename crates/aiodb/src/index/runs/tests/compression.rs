@@ -57,8 +57,8 @@ impl Compressed {
     /// One run of all tables, which is written with these compressions.
     fn flushed(cache_bytes: u64, compression_of: &dyn Fn(u32) -> Compression) -> Compressed {
         let device = SimDevice::new(1);
-        let runs = Runs::open(&device, Path::new(DIRECTORY), STORE, false).expect("nothing fails");
-        let runs = runs.with_cache(Arc::new(Cache::of_blocks(cache_bytes).expect("there is memory")));
+        let runs = Runs::open((&device, &Arc::default()), Path::new(DIRECTORY), STORE, false).expect("nothing fails");
+        let runs = runs.with_cache(Arc::new(Cache::of_blocks(cache_bytes, cache_bytes).expect("there is memory")));
         let (memtable, mut random, mut entries) = (Memtable::default(), Rng::with_seed(1), Vec::new());
         for (table, _) in TABLES {
             for number in 0..KEYS {

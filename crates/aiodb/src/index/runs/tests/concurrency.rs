@@ -1,3 +1,4 @@
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
@@ -49,7 +50,8 @@ fn flush(runs: &Runs<Disk>, round: u64, context: &RunContext<'_>) {
 fn readers_find_what_was_flushed_before() {
     let directory = tempfile::tempdir().expect("a directory can be made");
     let device = Disk::open(directory.path(), Backend::Threads, true).expect("the device can be opened");
-    let mut runs = Runs::open(&device, &directory.path().join("runs"), STORE, false).expect("nothing fails");
+    let mut runs =
+        Runs::open((&device, &Arc::default()), &directory.path().join("runs"), STORE, false).expect("nothing fails");
     runs.policy = MergePolicy { fan_out: 3, oldest_ratio: 1 };
     let (flushed, done) = (AtomicU64::new(0), AtomicBool::new(false));
     let work = |work: &dyn Fn(&RunContext<'_>)| {

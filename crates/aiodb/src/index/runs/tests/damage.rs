@@ -1,5 +1,6 @@
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use fastrand::Rng;
 
@@ -64,7 +65,7 @@ fn one_manifest_is_as_good_as_two() {
         world.recover().expect("the opening has written the first one again");
         world.device.corrupt(&other, 100, 1);
         world.device.corrupt(&path, 100, 1);
-        let opened = Runs::open(&world.device, Path::new(DIRECTORY), STORE, false).map(drop);
+        let opened = Runs::open((&world.device, &Arc::default()), Path::new(DIRECTORY), STORE, false).map(drop);
         assert!(matches!(opened, Err(Error::Corruption { .. })), "{opened:?}");
     }
 }
@@ -75,10 +76,11 @@ fn runs_without_a_manifest_are_damage() {
     for name in MANIFEST_NAMES {
         world.device.remove(&Path::new(DIRECTORY).join(name)).expect("it is there");
     }
-    let opened = Runs::open(&world.device, Path::new(DIRECTORY), STORE, false).map(drop);
+    let opened = Runs::open((&world.device, &Arc::default()), Path::new(DIRECTORY), STORE, false).map(drop);
     assert!(matches!(opened, Err(Error::Corruption { .. })), "{opened:?}");
     Runs::remove_all(&world.device, Path::new(DIRECTORY), &STORE).expect("nothing fails");
-    let runs = Runs::open(&world.device, Path::new(DIRECTORY), STORE, false).expect("it begins anew");
+    let runs =
+        Runs::open((&world.device, &Arc::default()), Path::new(DIRECTORY), STORE, false).expect("it begins anew");
     assert_eq!(runs.position().expect("it is open"), None);
 }
 
@@ -86,12 +88,15 @@ fn runs_without_a_manifest_are_damage() {
 fn reading_changes_nothing() {
     let world = filled(9);
     let (names, used) = (world.device.file_names(), world.device.used_bytes());
-    let runs = Runs::open(&world.device, Path::new(DIRECTORY), STORE, true).expect("it is there");
+    let runs = Runs::open((&world.device, &Arc::default()), Path::new(DIRECTORY), STORE, true).expect("it is there");
     assert!(runs.position().expect("it is open").is_some());
     drop(runs);
     assert_eq!((world.device.file_names(), world.device.used_bytes()), (names, used));
-    assert!(Runs::open(&world.device, Path::new("/elsewhere"), STORE, true).is_err());
-    assert!(Runs::open(&world.device, Path::new(DIRECTORY), [8; 16], true).is_err(), "another store's");
+    assert!(Runs::open((&world.device, &Arc::default()), Path::new("/elsewhere"), STORE, true).is_err());
+    assert!(
+        Runs::open((&world.device, &Arc::default()), Path::new(DIRECTORY), [8; 16], true).is_err(),
+        "another store's"
+    );
     world.runs().close();
     assert!(matches!(world.runs().position(), Err(Error::Closed)));
 }

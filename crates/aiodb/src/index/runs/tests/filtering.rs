@@ -133,7 +133,7 @@ impl Filtered {
     }
 
     fn open(device: &SimDevice) -> Runs<SimDevice> {
-        Runs::open(device, Path::new(DIRECTORY), STORE, false).expect("nothing fails")
+        Runs::open((device, &Arc::default()), Path::new(DIRECTORY), STORE, false).expect("nothing fails")
     }
 
     fn reopen(&mut self) {

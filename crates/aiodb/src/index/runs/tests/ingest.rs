@@ -23,7 +23,7 @@ use crate::{Compression, Error};
 const TABLE: u32 = 17;
 
 fn open(device: &SimDevice) -> Runs<SimDevice> {
-    Runs::open(device, Path::new(DIRECTORY), STORE, false).expect("nothing fails")
+    Runs::open((device, &Arc::default()), Path::new(DIRECTORY), STORE, false).expect("nothing fails")
 }
 
 fn key(table: u32, number: u64) -> Vec<u8> {

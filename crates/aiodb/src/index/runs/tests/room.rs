@@ -50,7 +50,7 @@ fn fill_disk(device: &SimDevice, runs: &Runs<SimDevice>, mut capacity: u64) -> u
 fn a_disk_that_is_full_for_puts_has_room_for_merges() {
     for begun in 0..4 {
         let (device, mut random, mut sequence) = (SimDevice::new(begun), Rng::with_seed(begun), 1);
-        let runs = Runs::open(&device, Path::new(DIRECTORY), STORE, false).expect("nothing fails");
+        let runs = Runs::open((&device, &Arc::default()), Path::new(DIRECTORY), STORE, false).expect("nothing fails");
         let (ranges, snapshots) = (Ranges::default(), Snapshots::new(Arc::new(Retention::default())));
         let context = quiet_context(&snapshots, &ranges);
         for keys in FLUSHES {
@@ -75,7 +75,7 @@ fn a_disk_that_is_full_for_puts_has_room_for_merges() {
 #[test]
 fn a_merge_without_room_does_not_begin() {
     let (device, mut random, mut sequence) = (SimDevice::new(1), Rng::with_seed(1), 1);
-    let runs = Runs::open(&device, Path::new(DIRECTORY), STORE, false).expect("nothing fails");
+    let runs = Runs::open((&device, &Arc::default()), Path::new(DIRECTORY), STORE, false).expect("nothing fails");
     let (ranges, snapshots) = (Ranges::default(), Snapshots::new(Arc::new(Retention::default())));
     let context = quiet_context(&snapshots, &ranges);
     (0..2).for_each(|_| flush(&runs, 1000, &mut sequence, &context, &mut random));

@@ -34,7 +34,7 @@ pub(super) fn entry(sequence: u64, random: &mut Rng) -> Entry {
 #[test]
 fn an_entry_takes_few_bytes() {
     let (device, mut random) = (SimDevice::new(1), Rng::with_seed(1));
-    let runs = Runs::open(&device, Path::new(DIRECTORY), STORE, false).expect("nothing fails");
+    let runs = Runs::open((&device, &Arc::default()), Path::new(DIRECTORY), STORE, false).expect("nothing fails");
     let ranges = Ranges::default();
     let snapshots = Snapshots::new(Arc::new(Retention::default()));
     let context = quiet_context(&snapshots, &ranges);
@@ -97,7 +97,7 @@ fn what_merges_write() {
 
 fn ingest(policy: MergePolicy) {
     let (device, work) = (SimDevice::new(1), Work { flushes: 400, keys_per_flush: 2000, keys: 1_000_000 });
-    let mut runs = Runs::open(&device, Path::new(DIRECTORY), STORE, false).expect("nothing fails");
+    let mut runs = Runs::open((&device, &Arc::default()), Path::new(DIRECTORY), STORE, false).expect("nothing fails");
     runs.policy = policy;
     let Ingested { written, flushed, most_runs, sum_of_runs } = work.ingest(&runs, None);
     println!(
@@ -121,9 +121,9 @@ fn what_inline_values_cost() {
 fn measure_values(value_bytes: usize, are_inline: bool) {
     const GETS: u32 = 20_000;
     let (device, work) = (SimDevice::new(1), Work { flushes: 100, keys_per_flush: 2000, keys: 100_000 });
-    let runs = Runs::open(&device, Path::new(DIRECTORY), STORE, false).expect("nothing fails");
+    let runs = Runs::open((&device, &Arc::default()), Path::new(DIRECTORY), STORE, false).expect("nothing fails");
     // As much as the blocks of a quarter of the keys take without values.
-    let cache = Cache::of_blocks(1 << 20).expect("there is memory");
+    let cache = Cache::of_blocks(1 << 20, 1 << 20).expect("there is memory");
     let runs = runs.with_cache(Arc::new(cache));
     let Ingested { written, .. } = work.ingest(&runs, are_inline.then_some(value_bytes));
     let puts = (work.flushes * work.keys_per_flush) as f64;

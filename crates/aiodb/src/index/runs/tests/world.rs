@@ -104,9 +104,9 @@ impl World {
 
     pub(super) fn open(&mut self) -> Result<()> {
         self.runs = None;
-        let mut runs = Runs::open(&self.device, Path::new(DIRECTORY), STORE, false)?;
+        let mut runs = Runs::open((&self.device, &Arc::default()), Path::new(DIRECTORY), STORE, false)?;
         runs.policy = self.policy;
-        let cache = Cache::of_blocks(self.cache_bytes).expect("there is memory");
+        let cache = Cache::of_blocks(self.cache_bytes, self.cache_bytes).expect("there is memory");
         self.runs = Some(runs.with_cache(Arc::new(cache)));
         Ok(())
     }

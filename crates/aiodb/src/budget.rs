@@ -1,0 +1,217 @@
+//! One budget for the memory of a store: what its parts take, and how much each of them may.
+//!
+//! Some parts come and go in pieces: files of sorted runs, tables of slots, buffers. Each piece holds its bytes in the accounts as long as it is
+//! there ([`Held`]), so a counter that all threads share changes with a file, a table that grows or a buffer, never with a put or a get. Memtables
+//! and caches count themselves, and are asked. [`Demand::bounds`] says what the parts may take that can give memory back.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A part that holds its memory in pieces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Filters, fences and marks of sorted runs.
+    Runs,
+    /// Slots of `hash` tables.
+    Hash,
+    /// Filters and fences of files of superseded records.
+    Versions,
+    /// Memory for batches that are not written yet.
+    Batches,
+    /// Of readers and scans, and of those who write runs and merge them.
+    Buffers,
+}
+
+const PARTS: usize = 5;
+
+/// Bytes of each part. Relaxed: they publish nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Accounts([AtomicU64; PARTS]);
+
+impl Accounts {
+    /// Bytes that a part holds.
+    pub(crate) fn bytes(&self, part: Part) -> u64 {
+        self.0[part as usize].load(Ordering::Relaxed)
+    }
+}
+
+/// Bytes that a piece of a part holds until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Held {
+    accounts: Arc<Accounts>,
+    part: Part,
+    /// Relaxed, as those of the part.
+    bytes: AtomicU64,
+}
+
+impl Held {
+    pub(crate) fn new(accounts: &Arc<Accounts>, part: Part, bytes: u64) -> Held {
+        let held = Held { accounts: Arc::clone(accounts), part, bytes: AtomicU64::new(0) };
+        held.change(0, bytes);
+        held
+    }
+
+    /// The piece took `before` bytes and takes `after` now, or a part of it does: several threads may change parts of one piece.
+    pub(crate) fn change(&self, before: u64, after: u64) {
+        if after == before {
+            return;
+        }
+        // Less wraps around.
+        let more = after.wrapping_sub(before);
+        self.bytes.fetch_add(more, Ordering::Relaxed);
+        self.accounts.0[self.part as usize].fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// The piece takes so many bytes now. Only one thread may say so.
+    pub(crate) fn set(&self, bytes: u64) {
+        self.change(self.bytes(), bytes);
+    }
+
+    /// What it takes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.set(0);
+    }
+}
+
+/// Part of the memory that there is which a store takes where nothing is chosen.
+const DEFAULT_SHARE: u64 = 4;
+
+/// The least that it takes then.
+pub(crate) const LEAST_DEFAULT_BYTES: u64 = 64 << 20;
+
+/// Caches and memtables whose sizes are chosen make the default larger, up to so many parts of four of the memory that there is.
+const MOST_DEFAULT_SHARES: u64 = 3;
+
+/// The budget where none is chosen: `machine` is the memory that there is, of which `stores` stores take their part; `chosen` are the sizes of
+/// caches and memtables that somebody has chosen.
+pub(crate) fn default_bytes(machine: u64, stores: u64, chosen: u64) -> u64 {
+    let part = machine / DEFAULT_SHARE / stores.max(1);
+    part.max(chosen.min(MOST_DEFAULT_SHARES * part)).max(LEAST_DEFAULT_BYTES)
+}
+
+/// Buffers take so much at times: of a flush, of a merge, of reclaim, of a checkpoint. It is left to them, so that caches need not make room for each
+/// of them.
+pub(crate) const BUFFER_BYTES: u64 = 8 << 20;
+
+/// Superseded records in memory may take one part in so many.
+const VERSIONS_SHARE: u64 = 16;
+
+/// Two parts in so many of what can be moved are for memtables.
+const MEMTABLES_SHARE: u64 = 5;
+
+/// What a store has, and what its parts would take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Demand {
+    /// The budget.
+    pub(crate) budget: u64,
+    /// What cannot be given back: runs, slots, files of versions, batches, buffers.
+    pub(crate) fixed: u64,
+    /// How many ordered indexes there are. Each has memtables.
+    pub(crate) indexes: u64,
+    /// The memtables of one index, both together.
+    pub(crate) memtables: Limits,
+    /// Superseded records in memory.
+    pub(crate) versions: Limits,
+    /// The cache of blocks, and the one of values, at most.
+    pub(crate) block_cache: u64,
+    pub(crate) cache: u64,
+}
+
+/// The least and the most that a part may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Limits {
+    pub(crate) least: u64,
+    pub(crate) most: u64,
+}
+
+impl Limits {
+    fn clamp(self, bytes: u64) -> u64 {
+        bytes.min(self.most).max(self.least)
+    }
+}
+
+/// What the parts may take that can give memory back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    /// The memtables of each ordered index, both together.
+    pub(crate) memtables: u64,
+    pub(crate) versions: u64,
+    pub(crate) block_cache: u64,
+    pub(crate) cache: u64,
+}
+
+impl Demand {
+    /// What cannot be given back comes first. Memtables have two fifths of the rest, and a floor; the caches have what is left, each its
+    /// part of what it wants.
+    pub(crate) fn bounds(&self) -> Bounds {
+        let free = self.budget.saturating_sub(self.fixed);
+        let above_floors = free.saturating_sub(self.indexes * self.memtables.least);
+        let versions = self.versions.clamp((self.budget / VERSIONS_SHARE).min(above_floors / 2));
+        let movable = free.saturating_sub(versions);
+        let memtables = self.memtables.clamp(2 * (movable / MEMTABLES_SHARE) / self.indexes.max(1));
+        let left = movable.saturating_sub(self.indexes * memtables);
+        let wanted = self.block_cache.saturating_add(self.cache);
+        let part = |wish: u64| {
+            if wanted <= left { wish } else { (u128::from(left) * u128::from(wish) / u128::from(wanted)) as u64 }
+        };
+        Bounds { memtables, versions, block_cache: part(self.block_cache), cache: part(self.cache) }
+    }
+
+    /// The least budget with which a store works that has nothing yet: all floors at once.
+    pub(crate) fn least_budget(&self) -> u64 {
+        self.fixed + self.memtables.least + self.versions.least
+    }
+}
+
+/// The memory of a store: the budget, and what its parts take of it, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryStats {
+    /// What all parts together may take, see [`crate::Options::memory_bytes`].
+    pub budget_bytes: u64,
+    /// Keys of ordered tables that were written and that no file of an index has yet, about.
+    pub memtable_bytes: u64,
+    /// Filters, fences and marks of sorted runs.
+    pub run_bytes: u64,
+    /// Slots of `hash` tables.
+    pub hash_bytes: u64,
+    /// Superseded records that snapshots need, about, and filters and fences of the files that have the others.
+    pub version_bytes: u64,
+    /// Memory for batches that are not written yet.
+    pub batch_bytes: u64,
+    /// Buffers of readers and long scans, of flushes and merges.
+    pub buffer_bytes: u64,
+    /// The cache of blocks of sorted runs.
+    pub block_cache_bytes: u64,
+    /// The cache of values.
+    pub cache_bytes: u64,
+}
+
+impl MemoryStats {
+    /// The parts by their names.
+    pub fn parts(&self) -> [(&'static str, u64); 8] {
+        [
+            ("memtables", self.memtable_bytes),
+            ("runs", self.run_bytes),
+            ("hash", self.hash_bytes),
+            ("versions", self.version_bytes),
+            ("batches", self.batch_bytes),
+            ("buffers", self.buffer_bytes),
+            ("block_cache", self.block_cache_bytes),
+            ("cache", self.cache_bytes),
+        ]
+    }
+
+    /// Bytes of all parts.
+    pub fn used_bytes(&self) -> u64 {
+        self.parts().iter().map(|(_, bytes)| bytes).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,191 @@
+//! The budget of an open store: what was chosen, what there is, and the bounds that follow from both.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use crate::budget::{Accounts, BUFFER_BYTES, Bounds, Demand, Held, Limits, Part, default_bytes};
+use crate::index::memtable::{KEY_BYTES, MAX_ACTIVE_KEYS};
+use crate::index::snapshots::VERSION_MEMORY_BYTES;
+use crate::{Error, Options, Result};
+
+/// An ordered index has an active memtable and one that is being committed.
+const MEMTABLES: u64 = 2;
+
+/// When the list of superseded records becomes a layer, a new one begins: memory has two of them, and writers help beyond that.
+const LISTS: u64 = 2;
+
+/// The list is not made shorter than this.
+const LEAST_LISTED: usize = 2048;
+
+/// The cache of blocks of sorted runs wants one part in so many of the budget, where the options do not say.
+const BLOCK_CACHE_SHARE: u64 = 2;
+
+/// It wants no less than this...
+const LEAST_BLOCK_CACHE_BYTES: u64 = 8 << 20;
+
+/// ...nor more: it has the blocks of forty million short keys.
+const MOST_BLOCK_CACHE_BYTES: u64 = 1 << 30;
+
+/// The memory that there is, is asked for again so often: the limit of a control group can change.
+const MACHINE_PERIOD_MS: u64 = 10_000;
+
+/// The parts are looked at so often.
+const LOOK_PERIOD_MS: u64 = 200;
+
+/// A bound of memtables that falls does so by one part in so many at each look: writers are held up by a full memtable, and need not be by one that
+/// was not a moment ago.
+const STEP_SHARE: usize = 16;
+
+/// What may be looked at often. All numbers are Relaxed: they publish nothing, and a bound may be met late.
+pub(crate) struct Memory {
+    pub(crate) accounts: Arc<Accounts>,
+    /// The budget that was chosen; 0 where none was.
+    chosen: AtomicU64,
+    /// The memory that there was for this process when it was asked for last, and when that was.
+    machine: AtomicU64,
+    machine_read_ms: AtomicU64,
+    looked_ms: AtomicU64,
+    /// See [`Memory::memtable_keys`].
+    memtable_keys: AtomicUsize,
+    /// The memory of batches, which is there as long as the store is open.
+    _batches: Held,
+}
+
+impl Memory {
+    /// The memory of a store that has nothing yet, on a machine with so much; its batches take `batch_bytes`.
+    pub(crate) fn new(options: &Options, machine: u64, batch_bytes: u64, now_ms: u64) -> Result<Memory> {
+        let accounts = Arc::default();
+        let batches = Held::new(&accounts, Part::Batches, batch_bytes);
+        let memory = Memory {
+            accounts,
+            chosen: AtomicU64::new(0),
+            machine: AtomicU64::new(machine),
+            machine_read_ms: AtomicU64::new(now_ms),
+            looked_ms: AtomicU64::new(now_ms),
+            memtable_keys: AtomicUsize::new(0),
+            _batches: batches,
+        };
+        memory.choose(options.memory_bytes, options)?;
+        let bounds = memory.demand(options, 1).bounds();
+        memory.memtable_keys.store(keys_of(bounds.memtables, options), Ordering::Relaxed);
+        Ok(memory)
+    }
+
+    /// Sets the budget, or leaves it to the store again.
+    pub(crate) fn choose(&self, bytes: Option<u64>, options: &Options) -> Result<()> {
+        let least = self.least_budget(options);
+        if let Some(bytes) = bytes.filter(|bytes| *bytes < least) {
+            return Err(Error::TooLittleMemory { bytes, least });
+        }
+        self.chosen.store(bytes.unwrap_or(0), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The least budget with which the store works that has nothing yet.
+    fn least_budget(&self, options: &Options) -> u64 {
+        let fixed = self.accounts.bytes(Part::Batches) + BUFFER_BYTES;
+        Demand { fixed, ..self.demand(options, 1) }.least_budget()
+    }
+
+    /// The budget.
+    pub(crate) fn budget(&self, options: &Options) -> u64 {
+        match self.chosen.load(Ordering::Relaxed) {
+            0 => {
+                let Options { cache_bytes, block_cache_bytes, memtable_bytes, memory_shared_by, .. } = *options;
+                let caches = cache_bytes.saturating_add(block_cache_bytes.unwrap_or(0));
+                let sizes = caches.saturating_add(memtable_bytes.unwrap_or(0));
+                let chosen = if sizes > 0 { sizes.saturating_add(self.least_budget_of_rest(options)) } else { 0 };
+                default_bytes(self.machine(), u64::from(memory_shared_by), chosen)
+            }
+            chosen => chosen,
+        }
+    }
+
+    /// What a store needs besides sizes that were chosen.
+    fn least_budget_of_rest(&self, options: &Options) -> u64 {
+        self.accounts.bytes(Part::Batches) + BUFFER_BYTES + memtables(options).least + versions(options).least
+    }
+
+    /// Whether the budget was chosen.
+    pub(crate) fn is_chosen(&self) -> bool {
+        self.chosen.load(Ordering::Relaxed) > 0
+    }
+
+    /// The memory that there is for this process, as it is known.
+    pub(crate) fn machine(&self) -> u64 {
+        self.machine.load(Ordering::Relaxed)
+    }
+
+    /// Asks for the memory that there is, where that was done long ago.
+    pub(crate) fn refresh_machine(&self, now_ms: u64, ask: impl FnOnce() -> u64) {
+        let read_ms = self.machine_read_ms.load(Ordering::Relaxed);
+        if now_ms >= read_ms + MACHINE_PERIOD_MS {
+            self.machine_read_ms.store(now_ms, Ordering::Relaxed);
+            self.machine.store(ask(), Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the calling thread should look at the parts now.
+    pub(crate) fn is_due(&self, now_ms: u64) -> bool {
+        let looked_ms = self.looked_ms.load(Ordering::Relaxed);
+        now_ms >= looked_ms + LOOK_PERIOD_MS
+            && self.looked_ms.compare_exchange(looked_ms, now_ms, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// Keys that the memtable of an ordered index takes, at most.
+    pub(crate) fn memtable_keys(&self) -> usize {
+        self.memtable_keys.load(Ordering::Relaxed)
+    }
+
+    /// Comes closer to a bound of memtables, or all the way `at_once`.
+    pub(crate) fn bound_memtables(&self, bounds: &Bounds, options: &Options, at_once: bool) {
+        let (wanted, now) = (keys_of(bounds.memtables, options), self.memtable_keys());
+        let step = if at_once { now } else { (now / STEP_SHARE).max(1) };
+        self.memtable_keys.store(wanted.max(now - step.min(now)), Ordering::Relaxed);
+    }
+
+    /// What there is, and what the parts of a store with so many ordered indexes would take.
+    pub(crate) fn demand(&self, options: &Options, indexes: u64) -> Demand {
+        let budget = self.budget(options);
+        let held = [Part::Runs, Part::Hash, Part::Versions, Part::Batches].map(|part| self.accounts.bytes(part));
+        let buffers = self.accounts.bytes(Part::Buffers).max(BUFFER_BYTES);
+        let block_cache = || (budget / BLOCK_CACHE_SHARE).clamp(LEAST_BLOCK_CACHE_BYTES, MOST_BLOCK_CACHE_BYTES);
+        Demand {
+            budget,
+            fixed: held.iter().sum::<u64>() + buffers,
+            indexes,
+            memtables: memtables(options),
+            versions: versions(options),
+            block_cache: options.block_cache_bytes.unwrap_or_else(block_cache),
+            cache: options.cache_bytes,
+        }
+    }
+}
+
+/// What the memtables of one ordered index may take.
+fn memtables(options: &Options) -> Limits {
+    let of_keys = |keys: usize| MEMTABLES * (keys * KEY_BYTES) as u64;
+    let least = of_keys(options.least_memtable_keys.max(1));
+    let most = options.memtable_bytes.unwrap_or(u64::MAX).min(of_keys(MAX_ACTIVE_KEYS)).max(least);
+    Limits { least, most }
+}
+
+/// What superseded records may take in memory.
+fn versions(options: &Options) -> Limits {
+    let of = |listed: usize| (listed as u64).saturating_mul(LISTS * VERSION_MEMORY_BYTES);
+    Limits { least: of(options.versions_in_memory.min(LEAST_LISTED)), most: of(options.versions_in_memory) }
+}
+
+/// How many keys a memtable may have, so that those of an index take so much memory.
+fn keys_of(memtables_bytes: u64, options: &Options) -> usize {
+    let keys = memtables_bytes / MEMTABLES / KEY_BYTES as u64;
+    usize::try_from(keys).unwrap_or(usize::MAX).min(options.memtable_keys)
+}
+
+/// How many superseded records the list may have, so that they take so much memory.
+pub(crate) fn listed_of(versions_bytes: u64) -> usize {
+    usize::try_from(versions_bytes / LISTS / VERSION_MEMORY_BYTES).unwrap_or(usize::MAX)
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests;

@@ -1,0 +1,86 @@
+use super::*;
+
+const MIB: u64 = 1 << 20;
+
+fn memory(options: &Options, machine: u64) -> Result<Memory> {
+    Memory::new(options, machine, 8 * MIB, 0)
+}
+
+fn keys(options: &Options, machine: u64) -> usize {
+    memory(options, machine).expect("it is enough").memtable_keys()
+}
+
+#[test]
+fn memtables_have_a_part_of_the_budget_between_a_floor_and_a_bound() {
+    let with = |memory_bytes, memtable_bytes| Options { memory_bytes, memtable_bytes, ..Options::default() };
+    assert_eq!(keys(&with(Some(32 * MIB), None), 64 << 30), 16 << 10, "the floor");
+    assert_eq!(keys(&with(None, None), 64 << 30), MAX_ACTIVE_KEYS, "the usual bound counts");
+    assert_eq!(keys(&with(None, Some(60_000_000)), 64 << 30), 100_000);
+    assert_eq!(keys(&with(None, Some(0)), 64 << 30), 16 << 10);
+    let half = keys(&with(Some(256 * MIB), None), 64 << 30);
+    assert!((128 << 10..256 << 10).contains(&half), "{half} keys");
+    let few = Options { memtable_keys: 12, ..Options::default() };
+    assert_eq!(keys(&few, 64 << 30), 12);
+}
+
+#[test]
+fn too_little_is_refused_with_what_is_enough() {
+    let with = |bytes| Options { memory_bytes: Some(bytes), ..Options::default() };
+    let Err(Error::TooLittleMemory { bytes: MIB, least }) = memory(&with(MIB), 8 << 30).map(drop) else {
+        panic!("a mebibyte is too little")
+    };
+    assert!((16 * MIB..48 * MIB).contains(&least), "{least} bytes");
+    assert!(memory(&with(least), 8 << 30).is_ok());
+    assert!(memory(&with(least - 1), 8 << 30).is_err());
+    let opened = memory(&with(64 * MIB), 8 << 30).expect("it is enough");
+    assert!(opened.choose(Some(least - 1), &with(64 * MIB)).is_err());
+    assert_eq!(opened.budget(&with(64 * MIB)), 64 * MIB, "what is refused changes nothing");
+}
+
+#[test]
+fn the_default_follows_the_machine_and_a_chosen_budget_does_not() {
+    for chosen in [None, Some(100 * MIB)] {
+        let options = Options { memory_bytes: chosen, ..Options::default() };
+        let memory = memory(&options, 8 << 30).expect("it is enough");
+        let budget = chosen.unwrap_or(2 << 30);
+        memory.refresh_machine(9_999, || 1 << 30);
+        assert_eq!(memory.budget(&options), budget, "it is not asked for all the time");
+        memory.refresh_machine(10_000, || 1 << 30);
+        assert_eq!(memory.budget(&options), chosen.unwrap_or(256 * MIB));
+    }
+}
+
+#[test]
+fn memtables_shrink_step_by_step_and_grow_at_once() {
+    let options = Options { memory_bytes: Some(1 << 30), ..Options::default() };
+    let memory = memory(&options, 8 << 30).expect("it is enough");
+    memory.choose(Some(40 * MIB), &options).expect("it is enough");
+    let bounds = || memory.demand(&options, 1).bounds();
+    let (mut last, mut looks) = (memory.memtable_keys(), 0);
+    assert_eq!(last, MAX_ACTIVE_KEYS);
+    while last > keys_of(bounds().memtables, &options) {
+        memory.bound_memtables(&bounds(), &options, false);
+        assert!(memory.memtable_keys() >= last - last / 16 - 1);
+        (last, looks) = (memory.memtable_keys(), looks + 1);
+    }
+    assert!((20..100).contains(&looks), "{looks} looks");
+    memory.choose(Some(1 << 30), &options).expect("it is enough");
+    memory.bound_memtables(&bounds(), &options, false);
+    assert_eq!(memory.memtable_keys(), MAX_ACTIVE_KEYS);
+    memory.choose(Some(40 * MIB), &options).expect("it is enough");
+    memory.bound_memtables(&bounds(), &options, true);
+    assert_eq!(memory.memtable_keys(), keys_of(bounds().memtables, &options));
+}
+
+/// A store that had many keys does not refuse what an empty one takes.
+#[test]
+fn what_is_held_does_not_raise_the_least_budget() {
+    let options = Options { memory_bytes: Some(64 * MIB), ..Options::default() };
+    let memory = memory(&options, 8 << 30).expect("it is enough");
+    let before = memory.least_budget(&options);
+    let _filters = Held::new(&memory.accounts, Part::Runs, 1 << 30);
+    assert_eq!(memory.least_budget(&options), before);
+    let bounds = memory.demand(&options, 1).bounds();
+    assert_eq!((bounds.block_cache, bounds.cache), (0, 0), "caches give way");
+    assert_eq!(keys_of(bounds.memtables, &options), 16 << 10);
+}

@@ -1,0 +1,242 @@
+//! One budget for the memory of a store: what the process takes in fact, and budgets that change.
+
+mod support;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use aiodb::io::Device;
+use aiodb::io::sim::SimDevice;
+use aiodb::{Db, Durability, Error, IndexKind, Options, Step, Table};
+use support::{Role, eventually, refusal, role, say, scratch, value};
+
+const MIB: u64 = 1 << 20;
+
+/// The budget of the store in the child process, and its keys in each table.
+const BUDGET: u64 = 64 * MIB;
+const KEYS: u64 = 1_000_000;
+
+const VALUE_BYTES: usize = 24;
+
+/// Memory that the process may have with a budget: the program itself takes some, and the allocator.
+fn allowed(budget: u64) -> u64 {
+    budget + budget / 10 + 32 * MIB
+}
+
+/// All memory of this process, that of files which it has mapped too, in bytes.
+fn resident_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux has this file");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("every process has this line");
+    let kib: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
+    kib * 1024
+}
+
+fn key(number: u64) -> [u8; 16] {
+    // Neighbouring numbers lie far apart.
+    let first = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+    let mut key = [0; 16];
+    key[..8].copy_from_slice(&first);
+    key[8..].copy_from_slice(&number.to_be_bytes());
+    key
+}
+
+fn options(memory_bytes: u64) -> Options {
+    Options {
+        memory_bytes: Some(memory_bytes),
+        cache_bytes: 32 * MIB,
+        cache_writes: true,
+        durability: Durability::None,
+        ..Options::default()
+    }
+}
+
+#[test]
+fn child() {
+    let Some(role) = role() else { return };
+    let [_, path, keys] = &role[..] else { panic!("the arguments are known") };
+    load(Path::new(path), keys.parse().expect("a number"));
+}
+
+/// Fills both tables, and reads what was written, while another thread looks at the memory of the process.
+fn load(path: &Path, keys: u64) {
+    let db = Db::open(path, options(BUDGET)).expect("a store can be made");
+    let tables = [IndexKind::Lsm, IndexKind::Hash].map(|kind| db.create_table(kind.name(), kind).expect("it is made"));
+    let (written, is_over) = ([(); 2].map(|()| AtomicU64::new(0)), AtomicBool::new(false));
+    let peak = std::thread::scope(|scope| {
+        let watcher = scope.spawn(|| {
+            let mut peak = 0;
+            while !is_over.load(Ordering::SeqCst) {
+                let (resident, memory) = (resident_bytes(), db.stats().memory);
+                if resident > allowed(BUDGET) {
+                    say(&format!("{resident} bytes are resident with {memory:?}"));
+                }
+                peak = resident.max(peak);
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            peak
+        });
+        let readers: Vec<_> = (0..2)
+            .map(|at| {
+                let (table, written, is_over) = (&tables[at], &written[at], &is_over);
+                scope.spawn(move || read(table, written, is_over))
+            })
+            .collect();
+        let write = |at: usize| {
+            for number in 0..keys {
+                tables[at].put(&key(number), &value(number, VALUE_BYTES)).expect("a put works");
+                written[at].store(number + 1, Ordering::SeqCst);
+            }
+        };
+        let writers: Vec<_> = (0..2).map(|at| scope.spawn(move || write(at))).collect();
+        writers.into_iter().for_each(|writer| writer.join().expect("the writer comes to its end"));
+        is_over.store(true, Ordering::SeqCst);
+        readers.into_iter().for_each(|reader| reader.join().expect("the reader comes to its end"));
+        watcher.join().expect("the watcher comes to its end")
+    });
+    let memory = db.stats().memory;
+    db.close().expect("it can be closed");
+    say(&format!("peak {peak} with {memory:?}"));
+}
+
+/// Gets of keys that are there, until it is over.
+fn read(table: &Table, written: &AtomicU64, is_over: &AtomicBool) {
+    let mut random = fastrand::Rng::with_seed(1);
+    while !is_over.load(Ordering::SeqCst) {
+        let written = written.load(Ordering::SeqCst);
+        if written > 0 {
+            let number = random.u64(..written);
+            let found = table.get(&key(number)).expect("a get works");
+            assert_eq!(found, Some(value(number, VALUE_BYTES)), "key {number}");
+        }
+    }
+}
+
+fn stays_within_its_budget(keys: u64) {
+    let directory = scratch();
+    let path = directory.path().to_str().expect("the path is text");
+    let mut child = Role::start(&["load", path, &keys.to_string()]);
+    let said = child.line().expect("it comes to its end");
+    assert!(said.starts_with("peak "), "with a budget of {BUDGET} bytes {said}");
+    println!("{said}");
+}
+
+#[test]
+fn the_process_stays_within_the_budget_of_its_store() {
+    stays_within_its_budget(KEYS);
+}
+
+/// Filters and slots of so many keys alone take a third of the budget.
+#[test]
+#[ignore = "minutes"]
+fn the_process_stays_within_the_budget_with_millions_of_keys() {
+    stays_within_its_budget(2_500_000);
+}
+
+#[test]
+fn a_budget_of_an_open_store_shrinks_and_grows() {
+    let directory = scratch();
+    let large = Options { block_cache_bytes: Some(32 * MIB), ..options(512 * MIB) };
+    let db = Db::open(directory.path(), large.clone()).expect("a store can be made");
+    let table = db.create_table("t", IndexKind::Lsm).expect("a table can be made");
+    let keys = 40_000;
+    for number in 0..keys {
+        table.put(&key(number), &value(number, 1000)).expect("a put works");
+    }
+    db.checkpoint().expect("a checkpoint can be made");
+    let read = || {
+        for number in 0..keys {
+            assert_eq!(table.get(&key(number)).expect("a get works"), Some(value(number, 1000)), "key {number}");
+        }
+    };
+    read();
+    let before = db.stats().memory;
+    assert_eq!(before.budget_bytes, 512 * MIB);
+    assert!(before.cache_bytes > 24 * MIB, "the cache of values is full: {before:?}");
+    db.set_memory_bytes(Some(40 * MIB)).expect("it is enough");
+    eventually("the caches give memory back", || db.stats().memory.used_bytes() <= 40 * MIB);
+    let budgets = || (db.metrics().cache_budget_bytes, db.metrics().block_cache_budget_bytes);
+    let (cache, block_cache) = budgets();
+    assert!(cache < 24 * MIB && cache.abs_diff(block_cache) < MIB, "{cache} and {block_cache} bytes");
+    read();
+    let shrunk = db.stats().memory;
+    assert!(shrunk.used_bytes() <= 40 * MIB, "{shrunk:?}");
+    db.set_memory_bytes(Some(512 * MIB)).expect("it is enough");
+    eventually("the caches are told", || budgets() == (32 * MIB, 32 * MIB));
+    read();
+    read();
+    assert!(db.stats().memory.cache_bytes > 24 * MIB, "they are used again: {:?}", db.stats().memory);
+    db.close().expect("it can be closed");
+    // Opened with less than it had, it works.
+    let db = Db::open(directory.path(), Options { memory_bytes: Some(40 * MIB), ..large }).expect("it opens");
+    let table = db.table("t").expect("it is there");
+    assert_eq!(table.get(&key(7)).expect("a get works"), Some(value(7, 1000)));
+    assert!(db.stats().memory.used_bytes() <= 40 * MIB, "{:?}", db.stats().memory);
+}
+
+#[test]
+fn too_little_is_refused_with_the_least() {
+    let directory = scratch();
+    let error = refusal(Db::open(directory.path(), options(MIB)), "a mebibyte");
+    let Error::TooLittleMemory { bytes: MIB, least } = error else { panic!("{error}") };
+    assert!(error.to_string().contains(&least.to_string()), "{error}");
+    let db = Db::open(directory.path(), options(least)).expect("the least is enough");
+    for kind in support::KINDS {
+        let table = db.create_table(kind.name(), kind).expect("a table can be made");
+        for number in 0..20_000 {
+            table.put(&key(number), b"small").expect("a put works");
+        }
+        assert_eq!(table.get(&key(19_999)).expect("a get works").as_deref(), Some(&b"small"[..]));
+    }
+    assert!(matches!(db.set_memory_bytes(Some(least - 1)), Err(Error::TooLittleMemory { .. })));
+    assert_eq!(db.stats().memory.budget_bytes, least);
+}
+
+#[test]
+fn more_than_there_is_is_a_warning() {
+    let directory = scratch();
+    let options = |memory_bytes| Options { memory_bytes, background: false, ..Options::default() };
+    let db = Db::open(directory.path(), options(Some(1 << 50))).expect("it opens");
+    let warnings = db.stats().warnings;
+    assert!(warnings.len() == 1 && warnings[0].contains("memory_bytes"), "{warnings:?}");
+    db.set_memory_bytes(None).expect("the store decides");
+    assert_eq!(db.stats().warnings, [""; 0]);
+}
+
+/// As the limit of a control group would.
+#[test]
+fn a_budget_that_was_not_chosen_follows_the_memory_that_there_is() {
+    let device = SimDevice::new(1);
+    device.create_dir(Path::new("/store")).expect("a directory can be made");
+    let options = Options { background: false, segment_bytes: MIB, ..Options::default() };
+    let db = Db::open_on(device.clone(), "/store", options).expect("a store can be made");
+    let budget = |memory: u64, wait_ms| {
+        device.set_memory(memory);
+        device.advance_clock(wait_ms);
+        db.step(Step::Upkeep).expect("upkeep works");
+        (db.stats().memory.budget_bytes, db.metrics().block_cache_budget_bytes)
+    };
+    assert_eq!(budget(512 * MIB, 0), (128 * MIB, 64 * MIB));
+    assert_eq!(budget(4096 * MIB, 5_000).0, 128 * MIB, "it is not asked for all the time");
+    assert_eq!(budget(4096 * MIB, 5_000), (1024 * MIB, 512 * MIB));
+    assert_eq!(budget(1024 * MIB, 10_000), (256 * MIB, 128 * MIB));
+    assert_eq!(budget(100 * MIB, 10_000).0, 64 * MIB, "the least");
+    db.set_memory_bytes(Some(200 * MIB)).expect("it is enough");
+    assert_eq!(budget(4096 * MIB, 10_000).0, 200 * MIB, "a budget that was chosen stays");
+}
+
+/// Memtables of long keys have fewer of them.
+#[test]
+fn long_keys_count_for_what_they_are() {
+    let directory = scratch();
+    let options = Options { memory_bytes: Some(64 * MIB), background: false, ..Options::default() };
+    let db = Db::open(directory.path(), options).expect("a store can be made");
+    let table = db.create_table("t", IndexKind::Lsm).expect("a table can be made");
+    let mut most = 0;
+    for number in 0..20_000_u64 {
+        let long = [&key(number)[..], &[7; 4000]].concat();
+        table.put_with(&long, b"", Durability::None).expect("a put works");
+        most = most.max(db.stats().memory.memtable_bytes);
+    }
+    assert!((4 * MIB..20 * MIB).contains(&most), "{most} bytes in memtables");
+}

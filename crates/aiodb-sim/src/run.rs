@@ -110,6 +110,7 @@ impl Run<'_> {
             Action::Mark => self.mark(),
             Action::WaitDurable => self.wait_durable()?,
             Action::Checkpoint => self.checkpoint()?,
+            Action::Memory(above) => self.set_memory(above)?,
             Action::Step(step) => self.step(step)?,
             Action::Steps(step, times) => self.steps(step, times)?,
             Action::Verify => self.verify()?,

@@ -50,6 +50,8 @@ pub struct Setup {
     pub checkpoint_bytes: u64,
     /// Keys that the memtable of an ordered index takes at most.
     pub memtable_keys: usize,
+    /// Keys that it takes however small the budget of memory is.
+    pub least_memtable_keys: usize,
     /// Sorted runs of one tier that are merged into one.
     pub fan_out: usize,
     /// Whether every other process leaves the oldest run out of merges.
@@ -305,6 +307,8 @@ pub enum Action {
     Verify,
     /// Look at sizes and counters.
     Stats,
+    /// The budget of memory is set to so many bytes more than the least, or left to the store.
+    Memory(Option<u64>),
     /// A bit of background work.
     Step(Step),
     /// The same bit of background work, so many times.

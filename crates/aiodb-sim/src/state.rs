@@ -72,6 +72,8 @@ pub(crate) struct Run<'a> {
     /// Damage was found and reported: nothing more can be said.
     pub(crate) ended: bool,
     pub(crate) operations_since_crash: usize,
+    /// The budget of memory that was set last; `None` leaves it to the store.
+    pub(crate) memory_bytes: Option<u64>,
     /// What the store's time may be.
     pub(crate) time: StoreTime,
     /// Tables that had operands, expiry or range deletes: their keys are only estimated.
@@ -109,6 +111,7 @@ impl<'a> Run<'a> {
             floor: 0,
             ended: false,
             operations_since_crash: 0,
+            memory_bytes: None,
             time: StoreTime::new(),
             estimated: vec![false; script.setup.tables.len()],
             watch: Arc::default(),
@@ -134,6 +137,8 @@ impl<'a> Run<'a> {
             checkpoint_bytes: self.script.setup.checkpoint_bytes,
             hash_mask: self.script.setup.hash_mask,
             memtable_keys: self.script.setup.memtable_keys,
+            least_memtable_keys: self.script.setup.least_memtable_keys,
+            memory_bytes: self.memory_bytes,
             cache_bytes: self.script.setup.cache_bytes,
             block_cache_bytes: Some(self.script.setup.cache_bytes),
             cache_writes: self.script.setup.cache_writes,

@@ -1,7 +1,7 @@
 //! What makes things durable or works in the background, called when the script says so.
 
 use aiodb::io::Device;
-use aiodb::{Durability, Step};
+use aiodb::{Durability, Error, Step};
 
 use crate::model::{Effect, Held, Model};
 use crate::script::key_bytes;
@@ -18,6 +18,20 @@ impl Run<'_> {
     pub(crate) fn checkpoint(&mut self) -> Result<(), Violation> {
         let outcome = self.db().checkpoint();
         self.checkpointed("a checkpoint", outcome)
+    }
+
+    /// Sets the budget of memory to so many bytes more than the least, which the store says when it refuses less.
+    pub(crate) fn set_memory(&mut self, above: Option<u64>) -> Result<(), Violation> {
+        let bytes = match (above, self.db().set_memory_bytes(Some(1))) {
+            (None, Err(Error::TooLittleMemory { .. })) => None,
+            (Some(above), Err(Error::TooLittleMemory { least, .. })) => Some(least + above),
+            (_, outcome) => return self.unexpected("a budget of one byte", outcome),
+        };
+        let outcome = self.db().set_memory_bytes(bytes);
+        if outcome.is_ok() {
+            self.memory_bytes = bytes;
+        }
+        self.done("a budget", outcome, |_| {})
     }
 
     /// Remembers how far the log has come.

@@ -4,6 +4,7 @@
 //! `maker` makes the parts of actions, `operations` and `crashes` the actions; `scenes` brings together what hardly ever
 //! comes together by chance, `waiting` has the second client.
 
+mod budgets;
 mod crashes;
 mod filters;
 mod ingests;
@@ -21,8 +22,9 @@ use aiodb::{Compression, IndexKind, MergePolicy, Options};
 use fastrand::Rng;
 use maker::Maker;
 pub use ranges::{
-    FIRST_AHEAD, FIRST_AIMED, FIRST_BESIDE, FIRST_BOUNDED, FIRST_CACHED, FIRST_COMPRESSED, FIRST_FILTERED,
-    FIRST_INGESTED, FIRST_INLINE, FIRST_SORTED, FIRST_SPILLED, FIRST_STAGED, FIRST_TIMED, FIRST_WAITING, FIRST_WHOLE,
+    FIRST_AHEAD, FIRST_AIMED, FIRST_BESIDE, FIRST_BOUNDED, FIRST_BUDGETED, FIRST_CACHED, FIRST_COMPRESSED,
+    FIRST_FILTERED, FIRST_INGESTED, FIRST_INLINE, FIRST_SORTED, FIRST_SPILLED, FIRST_STAGED, FIRST_TIMED,
+    FIRST_WAITING, FIRST_WHOLE,
 };
 use scene::Scene;
 use trouble::Trouble;
@@ -86,7 +88,9 @@ pub fn script(seed: u64, tables: Tables) -> Script {
         Tables::Lsm => runs::with_runs(script, false),
         Tables::Any | Tables::Hash | Tables::Lmdb => script,
     };
-    if (FIRST_SPILLED..FIRST_BOUNDED).contains(&seed) { versions::with_versions(script) } else { script }
+    let spills = (FIRST_SPILLED..FIRST_BOUNDED).contains(&seed);
+    let script = if spills { versions::with_versions(script) } else { script };
+    if (FIRST_BUDGETED..FIRST_BOUNDED).contains(&seed) { budgets::with_budgets(script) } else { script }
 }
 
 /// How the store of a seed is made.
@@ -123,6 +127,7 @@ fn setup(seed: u64, tables: Tables, random: &mut Rng) -> Setup {
         hash_mask: if random.u8(..4) == 0 { !0 << 61 } else { u64::MAX },
         checkpoint_bytes: [64 << 10, 256 << 10, 1 << 20][random.usize(..3)],
         memtable_keys: usize::MAX,
+        least_memtable_keys: Options::default().least_memtable_keys,
         fan_out: MergePolicy::default().fan_out,
         merges_apart: false,
         works_beside_backups: false,

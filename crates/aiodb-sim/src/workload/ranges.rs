@@ -51,6 +51,10 @@ pub const FIRST_COMPRESSED: u64 = 140_000_000_000;
 /// stay as they are, for the faults that they once found.
 pub const FIRST_SPILLED: u64 = 150_000_000_000;
 
+/// From here on the store has little memory, now less and now more: memtables take few keys, and caches shrink and grow. Lower seeds stay as
+/// they are, for the faults that they once found.
+pub const FIRST_BUDGETED: u64 = 170_000_000_000;
+
 /// From here on seeds have an ordered index that finds no room on a full disk, and half of them fill the disk and empty the
 /// store again. Lower seeds stay as they are, for the faults that they once found.
 pub const FIRST_BOUNDED: u64 = 40_000_000_000_000;

@@ -89,7 +89,13 @@ fn make(
     pace: Option<u64>,
     output: &Output,
 ) -> Result<Exit, CliError> {
-    let store = StoreArgs { store: store.to_path_buf(), also, backend: BackendChoice::Auto, max_open_files: None };
+    let store = StoreArgs {
+        store: store.to_path_buf(),
+        also,
+        backend: BackendChoice::Auto,
+        max_open_files: None,
+        memory_bytes: None,
+    };
     let db = store.open_with(store.options())?;
     let options = BackupOptions { bytes_per_second: pace.map(|mib| mib << 20) };
     let mut progress = Progress::new(output, Some(0));

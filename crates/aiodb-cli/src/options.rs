@@ -31,6 +31,10 @@ pub struct StoreArgs {
     /// At most so many of the store's files are open at a time, 8 or more [default: most of what this process may have]
     #[arg(long, value_name = "FILES", value_parser = value_parser!(u32).range(8..))]
     pub max_open_files: Option<u32>,
+    /// Memory that the store may take in all, caches and memtables included [default: a quarter of what the machine has or the control group
+    /// allows, at least 64 MiB]
+    #[arg(long, value_name = "BYTES")]
+    pub memory_bytes: Option<u64>,
 }
 
 impl StoreArgs {
@@ -43,6 +47,7 @@ impl StoreArgs {
             create: false,
             backend: self.backend.into(),
             max_open_files: self.max_open_files.unwrap_or(0) as usize,
+            memory_bytes: self.memory_bytes,
             metrics_file,
             merge_operators,
             ..Options::default()

@@ -58,8 +58,8 @@ pub struct ServeArgs {
     /// [default: interval:1000]
     #[arg(long, value_name = "CLASS")]
     durability: Option<String>,
-    /// Memory by which the caches are sized, as 512mb: a quarter is for values, a quarter for blocks of the index [default: 0, which
-    /// leaves both at their own sizes]
+    /// Memory for the server, as 512mb: a quarter is for values, an eighth for connections, the rest for the index, memtables and buffers
+    /// [default: 0, which leaves all at their own sizes]
     #[arg(long, value_name = "MEMORY")]
     maxmemory: Option<String>,
     /// Memory for values that were read or written lately [default: a quarter of --maxmemory, or an eighth of the memory, at most 1 GiB]

@@ -32,7 +32,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 static STORES: LazyLock<Handles<Store>> = LazyLock::new(|| Handles::new("store"));
 
 /// What the Java classes must find here, or they belong to another version.
-const INTERFACE_VERSION: jint = 8;
+const INTERFACE_VERSION: jint = 9;
 
 /// A key that is absent, where lengths are answered.
 const ABSENT: jint = -1;
@@ -72,9 +72,9 @@ pub extern "system" fn Java_io_aiodb_store_aiodb_Native_interfaceVersion(_: JNIE
     INTERFACE_VERSION
 }
 
-/// `static native long open(String[] paths, int durability, long intervalMillis, long cacheBytes, boolean cacheWrites,
-/// long blockCacheBytes, long segmentBytes, long maxOpenFiles, String compression, String index, int inlineBytes,
-/// String blockCompression)`; the engine decides on a cache of blocks that is negative.
+/// `static native long open(String[] paths, int durability, long intervalMillis, long memoryBytes, int memorySharedBy,
+/// long cacheBytes, boolean cacheWrites, long blockCacheBytes, long segmentBytes, long maxOpenFiles, String compression,
+/// String index, int inlineBytes, String blockCompression)`; the engine decides on memory and a cache of blocks that are negative.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_io_aiodb_store_aiodb_Native_open(
     mut env: JNIEnv<'_>,
@@ -82,6 +82,8 @@ pub extern "system" fn Java_io_aiodb_store_aiodb_Native_open(
     paths: JObjectArray<'_>,
     class: jint,
     interval_ms: jlong,
+    memory_bytes: jlong,
+    memory_shared_by: jint,
     cache_bytes: jlong,
     cache_writes: jboolean,
     block_cache_bytes: jlong,
@@ -103,6 +105,9 @@ pub extern "system" fn Java_io_aiodb_store_aiodb_Native_open(
         let bytes = |value: jlong| u64::try_from(value).map_err(|_| Failure::Argument("a number of bytes is negative"));
         let options = Options {
             durability: store::durability(class, interval_ms)?,
+            memory_bytes: u64::try_from(memory_bytes).ok(),
+            memory_shared_by: u32::try_from(memory_shared_by)
+                .map_err(|_| Failure::Argument("a number of stores is negative"))?,
             cache_bytes: bytes(cache_bytes)?,
             cache_writes: cache_writes != JNI_FALSE,
             block_cache_bytes: u64::try_from(block_cache_bytes).ok(),

@@ -134,6 +134,8 @@ impl Store {
             ("waiting_range_deletes", stats.waiting_range_deletes),
             ("recovered_records", stats.recovered_records),
             ("recovery_ms", stats.recovery_ms),
+            ("memory_budget_bytes", stats.memory.budget_bytes),
+            ("memory_bytes", stats.memory.used_bytes()),
             ("lookups", metrics.lookups),
         ];
         lines.iter().map(|(name, number)| format!("{name}\t{number}\n")).collect()

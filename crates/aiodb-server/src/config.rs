@@ -12,6 +12,12 @@ use serde::{Deserialize, Serialize};
 /// Less than this is no use: memtables and buffers alone may take it.
 const LEAST_MEMORY: u64 = 256 << 20;
 
+/// Connections, their replies and scripts have one part in so many of the memory.
+const CONNECTIONS_SHARE: u64 = 8;
+
+/// The engine has one part in so many of the memory, however large a cache is asked for.
+const LEAST_ENGINE_SHARE: u64 = 4;
+
 /// The greatest number of databases: each is a table that is made at once.
 const MAX_DATABASES: u16 = 1024;
 
@@ -53,8 +59,8 @@ pub struct Config {
     pub databases: u16,
     /// What a reply to a write says: `sync`, `interval:MS` or `none`.
     pub durability: String,
-    /// Memory by which the caches are sized, as `512mb` or in bytes; `0` where it does not matter. A quarter is for values, a quarter for
-    /// blocks of the index; memtables, filters and buffers take of the rest.
+    /// Memory for the server, as `512mb` or in bytes; `0` where it does not matter. A quarter is for values and an eighth for connections; the
+    /// engine has the rest: blocks of the index, memtables, filters and buffers.
     pub maxmemory: String,
     /// Bytes of memory for values that were read or written lately. Default: a quarter of `maxmemory`, or an eighth of what the machine or the
     /// control group has, at most 1 GiB.
@@ -325,6 +331,11 @@ fn usual_cache_bytes(memory: u64) -> u64 {
     (memory / 8).min(MOST_USUAL_CACHE_BYTES)
 }
 
+/// What entries and small collections have of a cache of so many bytes; the engine has the rest.
+pub(crate) fn parts_of_cache(cache_bytes: u64) -> (u64, u64) {
+    (cache_bytes / 2, cache_bytes / 4)
+}
+
 impl Config {
     /// The settings of layers, of which earlier ones count before later ones.
     pub fn of_layers(layers: impl IntoIterator<Item = Layer>) -> Result<Config, ConfigError> {
@@ -439,6 +450,19 @@ impl Config {
                 ),
             }),
         }
+    }
+
+    /// The budget of the engine, in bytes: what the server's own caches and connections leave of the memory. `None` where it does not matter: then
+    /// the engine decides.
+    pub(crate) fn engine_bytes(&self) -> Result<Option<u64>, ConfigError> {
+        let left = |memory: u64| {
+            let (entry_bytes, packed_bytes) = parts_of_cache(self.cache_bytes);
+            memory
+                .saturating_sub(entry_bytes + packed_bytes)
+                .saturating_sub(memory / CONNECTIONS_SHARE)
+                .max(memory / LEAST_ENGINE_SHARE)
+        };
+        Ok(self.memory_bytes()?.map(left))
     }
 
     /// The class of the writes.

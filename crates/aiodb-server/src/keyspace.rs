@@ -53,7 +53,7 @@ impl Keyspace {
         let durability = options.durability;
         options.merge_operators = options.merge_operators.with(Add);
         // The engine has what is left, for elements of larger collections.
-        let (entry_bytes, packed_bytes) = (options.cache_bytes / 2, options.cache_bytes / 4);
+        let (entry_bytes, packed_bytes) = crate::config::parts_of_cache(options.cache_bytes);
         options.cache_bytes -= entry_bytes + packed_bytes;
         let db = Db::open(path, options)?;
         let tables = (0..databases).map(|number| DatabaseTables::open(&db, number));

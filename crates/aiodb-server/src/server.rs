@@ -42,9 +42,6 @@ const COMMON_QUEUE_TURNS: u32 = 3;
 /// Memory that the server gets by with under a hundred writers, without caches that were made larger.
 const ENOUGH_MEMORY: u64 = 256 << 20;
 
-/// Memtables take one part in so many of the memory that the server is given; connections, caches and merges need the rest.
-const MEMTABLES_SHARE: u64 = 5;
-
 /// A control group with less memory than this has none to spare for huge pages: the allocator takes one for each size of what it is asked
 /// for, in each thread, and uses little of most of them.
 const HUGE_PAGES_FROM: u64 = 2 << 30;
@@ -124,6 +121,7 @@ pub fn serve(config: Config, log: impl Fn(&LogLine) + Send + Sync + 'static) -> 
     }
     let options = store_options(&config)?;
     let keyspace = Keyspace::open(&config.dir, config.databases, options, &|line: &str| log.say(line))?;
+    keyspace.stats().warnings.iter().for_each(|warning| log.say(warning));
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     // A thread's own queue has 256 places. With more connections that are ready, the others wait in the common queue, and tokio looks there
     // after 61 turns only unless it is told otherwise: they would be late by tens of milliseconds.
@@ -153,13 +151,11 @@ fn leave_huge_pages() {
 
 /// How the store is opened with these settings.
 pub(crate) fn store_options(config: &Config) -> Result<Options, ConfigError> {
-    let bounds = config.memory_bytes()?.into_iter().chain(control_group_bytes());
     Ok(Options {
-        memtable_bytes: bounds.min().map(|bytes| bytes / MEMTABLES_SHARE),
+        memory_bytes: config.engine_bytes()?,
         durability: config.durability()?,
         cache_bytes: config.cache_bytes,
         cache_writes: config.cache_bytes > 0,
-        block_cache_bytes: config.memory_bytes()?.map(|bytes| bytes / 4),
         metrics_file: Some(config.dir.join("metrics.prom")),
         ..Options::default()
     })

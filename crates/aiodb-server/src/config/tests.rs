@@ -31,6 +31,18 @@ fn memory_sizes_the_cache_unless_that_has_a_size_of_its_own() {
 }
 
 #[test]
+fn the_engine_has_what_caches_and_connections_leave() {
+    let engine_bytes = |layers: &[&str]| {
+        let config = Config::of_layers(layers.iter().map(|text| file(text))).unwrap();
+        config.engine_bytes().unwrap()
+    };
+    assert_eq!(engine_bytes(&[""]), None, "the engine decides");
+    assert_eq!(engine_bytes(&["maxmemory = \"1gb\""]), Some((1024 - 192 - 128) << 20));
+    assert_eq!(engine_bytes(&["maxmemory = \"1gb\"", "cache-bytes = 0"]), Some((1024 - 128) << 20));
+    assert_eq!(engine_bytes(&["maxmemory = \"1gb\"", "cache-bytes = 9999999999"]), Some(256 << 20));
+}
+
+#[test]
 fn wrong_settings_are_named() {
     let variable = |name: &str, value: &str| {
         let variables = std::iter::once((format!("{ENVIRONMENT_PREFIX}{name}"), value.to_string()));

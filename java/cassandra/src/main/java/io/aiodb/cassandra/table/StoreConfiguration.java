@@ -29,8 +29,10 @@ import org.apache.cassandra.exceptions.ConfigurationException;
  *   <li>{@code directory}: where the store lies; for {@code aiodb} it may be several, separated by commas. By default the
  *       directory {@code aiodb-stores} in each of the {@code data_file_directories} that there were when the store was made;
  *       for other stores in the first of them
- *   <li>{@code cache}: memory for values written or read lately, for all tables together, as {@code 256MiB}; default none.
- *       Only for {@code aiodb}
+ *   <li>{@code memory}: memory that the store may take in all, for all tables together, as {@code 2GiB}; default a quarter of what
+ *       the machine has or the control group allows, divided among the stores that {@code cassandra.yaml} names. Only for
+ *       {@code aiodb}
+ *   <li>{@code cache}: a part of it for values written or read lately, as {@code 256MiB}; default none. Only for {@code aiodb}
  *   <li>{@code index}: of the rows of tables that are made or truncated from now on: {@code lsm} (default), sorted runs, whose
  *       inserts stay fast where the keys do not fit in memory; {@code lmdb}, for nodes whose memory has room for about 110 bytes a
  *       row. Only for {@code aiodb}
@@ -58,6 +60,7 @@ public record StoreConfiguration(String store, Path directory, Durability durabi
     private static final String DURABILITY = "durability";
     private static final String INTERVAL = "interval";
     private static final String DIRECTORY = "directory";
+    private static final String MEMORY = "memory";
     private static final String CACHE = "cache";
     private static final String INDEX = "index";
     private static final String INLINE_BYTES = "inline_bytes";
@@ -99,7 +102,7 @@ public record StoreConfiguration(String store, Path directory, Durability durabi
         takeOfAiodb(store, parameters, forStore);
         if (!parameters.isEmpty()) {
             Set<String> known = new TreeSet<>(List.of(
-                    STORE, DURABILITY, INTERVAL, DIRECTORY, CACHE, INDEX, INLINE_BYTES, BLOCK_COMPRESSION, MAX_OPEN_FILES));
+                    STORE, DURABILITY, INTERVAL, DIRECTORY, MEMORY, CACHE, INDEX, INLINE_BYTES, BLOCK_COMPRESSION, MAX_OPEN_FILES));
             known.addAll(ServerParameters.names(store));
             throw new ConfigurationException("memtable: there is no parameter " + parameters.keySet() + " with store: " + store
                     + ": known are " + known);
@@ -126,6 +129,11 @@ public record StoreConfiguration(String store, Path directory, Durability durabi
     }
 
     private static void takeOfAiodb(String store, Map<String, String> parameters, Map<String, String> forStore) {
+        String memory = parameters.remove(MEMORY);
+        if (memory != null) {
+            requireAiodb(store, MEMORY, memory, "has no such bound");
+            forStore.put("memory_bytes", Long.toString(Quantities.bytes(MEMORY, memory)));
+        }
         String cache = parameters.remove(CACHE);
         if (cache != null) {
             requireAiodb(store, CACHE, cache, "has none");
@@ -173,9 +181,21 @@ public record StoreConfiguration(String store, Path directory, Durability durabi
         return ServerParameters.areFor(store);
     }
 
-    /** The parameters of the store as it is opened by a node: one on a server is refused, untouched, if it is another's. */
+    /**
+     * The parameters of the store as it is opened by a node: one on a server is refused, untouched, if it is another's. One of kind {@code
+     * aiodb} shares the node's memory with the others.
+     */
     public Map<String, String> storeParameters(UUID node) {
-        return isOnServer() ? ServerParameters.ofNode(storeParameters, node) : storeParameters;
+        if (isOnServer()) {
+            return ServerParameters.ofNode(storeParameters, node);
+        }
+        int stores = ConfiguredStores.count(DatabaseDescriptor.getMemtableConfigurations());
+        if (!store.equals(AIODB) || stores < 2) {
+            return storeParameters;
+        }
+        Map<String, String> sharing = new HashMap<>(storeParameters);
+        sharing.put("memory_shared_by", Integer.toString(stores));
+        return sharing;
     }
 
     /** Takes note of how the store was reached, for {@link #ofDefaultDirectories}. */

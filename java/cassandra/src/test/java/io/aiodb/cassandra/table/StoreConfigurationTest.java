@@ -35,6 +35,7 @@ class StoreConfigurationTest {
                 "durability", "sync",
                 "interval", "500ms",
                 "directory", "/disk/rows",
+                "memory", "1GiB",
                 "cache", "64MiB",
                 "index", "LSM",
                 "inline_bytes", "64",
@@ -47,6 +48,7 @@ class StoreConfigurationTest {
         assertEquals(
                 Map.of(
                         "interval_millis", "500",
+                        "memory_bytes", "1073741824",
                         "cache_bytes", "67108864",
                         "cache_writes", "yes",
                         "index", "lsm",
@@ -151,6 +153,8 @@ class StoreConfigurationTest {
         assertRefused(Map.of("interval", "0s"), "interval = 0s", "10s");
         assertRefused(Map.of("cache", "many"), "cache = many", "256MiB");
         assertRefused(Map.of("store", "lmdb", "cache", "1MiB"), "cache", "lmdb has none");
+        assertRefused(Map.of("memory", "all"), "memory = all", "256MiB");
+        assertRefused(Map.of("store", "rocksdb", "memory", "1GiB"), "memory", "rocksdb has no such bound");
         assertRefused(Map.of("index", "hash"), "index = hash", "lmdb or lsm");
         assertRefused(Map.of("store", "rocksdb", "index", "lsm"), "index", "rocksdb has one kind of index");
         assertRefused(Map.of("index", "lmdb", "inline_bytes", "64"), "inline_bytes = 64", "index: lmdb");

@@ -17,10 +17,13 @@ import java.util.Locale;
  *
  * <ul>
  *   <li>{@code interval_millis}: how much a power cut may take of writes in class interval; 1 to 3600000, default 10000
- *   <li>{@code cache_bytes}: memory for values read lately; default 0, none
+ *   <li>{@code memory_bytes}: memory that the store may take in all, caches and memtables included; default a quarter of what
+ *       the machine has or the control group allows, at least 64 MiB
+ *   <li>{@code memory_shared_by}: how many stores, 1 (default) to 1000, share that default
+ *   <li>{@code cache_bytes}: memory for values read lately, a part of all; default 0, none
  *   <li>{@code cache_writes}: whether values written lately are kept there too: {@code yes} or {@code no} (default)
- *   <li>{@code block_cache_bytes}: memory for blocks of the index of tables of kind {@code lsm}; default an eighth of what
- *       the machine has or the control group allows, from 8 MiB to 1 GiB
+ *   <li>{@code block_cache_bytes}: memory for blocks of the index of tables of kind {@code lsm}; default half of
+ *       all, from 8 MiB to 1 GiB
  *   <li>{@code segment_bytes}: bytes of a segment file, a power of two from 65536 to 1073741824, fixed when the store is
  *       made; default 33554432
  *   <li>{@code max_open_files}: how many segment files are open at a time, 8 to 1000000000; default 0, most of what the
@@ -60,6 +63,7 @@ public final class AiodbProvider implements StoreProvider {
     private static final long MAX_CACHE_BYTES = 1L << 44;
     private static final long MAX_INLINE_BYTES = 1024;
     private static final long ENGINE_DECIDES = -1;
+    private static final long MOST_SHARING = 1000;
     private static final long LEAST_OPEN_FILES = 8;
     private static final long MOST_OPEN_FILES = 1_000_000_000;
 
@@ -71,6 +75,8 @@ public final class AiodbProvider implements StoreProvider {
     @Override
     public Store open(Path directory, Parameters parameters) {
         long intervalMillis = parameters.number("interval_millis", 10_000, 1, MAX_INTERVAL_MILLIS);
+        long memoryBytes = parameters.number("memory_bytes", ENGINE_DECIDES, 1, MAX_CACHE_BYTES);
+        int memorySharedBy = (int) parameters.number("memory_shared_by", 1, 1, MOST_SHARING);
         long cacheBytes = parameters.number("cache_bytes", 0, 0, MAX_CACHE_BYTES);
         boolean cacheWrites = parameters.choice("cache_writes", Answer.NO) == Answer.YES;
         long blockCacheBytes = parameters.number("block_cache_bytes", ENGINE_DECIDES, 0, MAX_CACHE_BYTES);
@@ -96,6 +102,8 @@ public final class AiodbProvider implements StoreProvider {
                 directories.stream().map(Path::toString).toArray(String[]::new),
                 Durability.SYNC.ordinal(),
                 intervalMillis,
+                memoryBytes,
+                memorySharedBy,
                 cacheBytes,
                 cacheWrites,
                 blockCacheBytes,

@@ -25,6 +25,8 @@ final class Native {
             String[] paths,
             int durability,
             long intervalMillis,
+            long memoryBytes,
+            int memorySharedBy,
             long cacheBytes,
             boolean cacheWrites,
             long blockCacheBytes,

@@ -62,6 +62,7 @@ class AiodbContractTest extends StoreContracts {
     private static Map<String, String> compressed(String index) {
         return Map.of(
                 "segment_bytes", "4194304",
+                "memory_bytes", "67108864",
                 "compression", "zstd",
                 "cache_bytes", "1000000",
                 "cache_writes", "yes",

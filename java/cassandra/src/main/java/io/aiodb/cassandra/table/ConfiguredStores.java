@@ -1,0 +1,55 @@
+package io.aiodb.cassandra.table;
+
+import java.util.HashSet;
+import java.util.Map;
+import java.util.Set;
+import org.apache.cassandra.config.InheritingClass;
+
+/** The stores of kind {@code aiodb} that the configurations of a node name: they share its memory. */
+final class ConfiguredStores {
+    /** The name of the class of memtables whose rows are in a store. */
+    private static final String MEMTABLE = "io.aiodb.cassandra.AiodbMemtable";
+
+    private ConfiguredStores() {}
+
+    /**
+     * How many there are; configurations with the same directories name one.
+     *
+     * @param configurations those of {@code cassandra.yaml}; null if there are none
+     */
+    static int count(Map<String, InheritingClass> configurations) {
+        Set<String> directories = new HashSet<>();
+        for (InheritingClass configuration : configurations == null ? Set.<InheritingClass>of() : configurations.values()) {
+            if (MEMTABLE.equals(className(configuration, configurations))
+                    && StoreConfiguration.AIODB.equals(
+                            parameter(configuration, configurations, "store", StoreConfiguration.AIODB))) {
+                directories.add(parameter(configuration, configurations, "directory", ""));
+            }
+        }
+        return directories.size();
+    }
+
+    private static String className(InheritingClass configuration, Map<String, InheritingClass> configurations) {
+        InheritingClass found = configuration;
+        // Cassandra has refused configurations that inherit each other in a circle, or will.
+        for (int inherited = 0; found != null && inherited <= configurations.size(); inherited++) {
+            if (found.class_name != null) {
+                return found.class_name;
+            }
+            found = found.inherits == null ? null : configurations.get(found.inherits);
+        }
+        return null;
+    }
+
+    private static String parameter(
+            InheritingClass configuration, Map<String, InheritingClass> configurations, String name, String fallback) {
+        InheritingClass found = configuration;
+        for (int inherited = 0; found != null && inherited <= configurations.size(); inherited++) {
+            if (found.parameters != null && found.parameters.containsKey(name)) {
+                return found.parameters.get(name);
+            }
+            found = found.inherits == null ? null : configurations.get(found.inherits);
+        }
+        return fallback;
+    }
+}

@@ -119,7 +119,7 @@ impl Cache {
         let Some(budget_bytes) = self.budget_bytes().checked_div(self.shards.len() as u64) else { return false };
         let mut more = false;
         for shard in &self.shards {
-            if self.read(shard).budget_bytes() == budget_bytes {
+            if !self.read(shard).is_to_fit(budget_bytes) {
                 continue;
             }
             let fitted = shard.0.write().expect(NO_PANIC).fit(budget_bytes);

@@ -1,8 +1,8 @@
 //! The memory of a shard: entries one behind the other in blocks.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use memmap2::{Advice, MmapOptions, MmapRaw, UncheckedAdvice};
 
@@ -42,6 +42,13 @@ pub(super) enum Pages {
     Small,
 }
 
+/// Bytes of a page of the system's memory, which it gives and takes as a whole.
+pub(super) fn page_bytes() -> usize {
+    static PAGE_BYTES: OnceLock<usize> = OnceLock::new();
+    // SAFETY: the call reads no memory of this process.
+    *PAGE_BYTES.get_or_init(|| usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).expect("a page has a size"))
+}
+
 /// Where an entry begins, in granules from the start of the shard's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Address(u32);
@@ -60,6 +67,8 @@ struct Filling {
     forgotten: usize,
     /// Bytes that were filled since the memory was taken from the system, or given back to it: so much is taken.
     touched: usize,
+    /// Whether the memory was given back, and is of small pages since.
+    given_back: bool,
 }
 
 /// A part of a shard's memory. A thread that has a clone of its `Arc` may read the entries in it.
@@ -92,8 +101,9 @@ fn value_offset(key_length: usize) -> usize {
 }
 
 impl Blocks {
-    /// No blocks yet. They will have `block_bytes`, a multiple of 4096.
+    /// No blocks yet. They will have `block_bytes`, whole pages.
     pub(super) fn none(block_bytes: usize, pages: Pages) -> Blocks {
+        assert!(block_bytes.is_multiple_of(page_bytes()), "no page has entries of two blocks");
         Blocks { blocks: Vec::new(), block_bytes, pages }
     }
 
@@ -109,7 +119,7 @@ impl Blocks {
         let memory = Arc::new(MmapRaw::from(mapping));
         self.blocks.extend((0..count).map(|number| {
             let block = Arc::new(Block { memory: Arc::clone(&memory), start: number * self.block_bytes });
-            Filling { block, filled: 0, forgotten: 0, touched: 0 }
+            Filling { block, filled: 0, forgotten: 0, touched: 0, given_back: false }
         }));
         Ok(())
     }
@@ -149,8 +159,14 @@ impl Blocks {
         // SAFETY: the range is that of this block, whole pages within the mapping. It has no entry, and nobody else has the block, so no
         // reference to its bytes is left; whoever fills it writes each byte before it is read.
         let given_back = unsafe { memory.unchecked_advise_range(UncheckedAdvice::DontNeed, *start, block_bytes) };
-        if given_back.is_ok() {
-            filling.touched = 0;
+        if given_back.is_err() {
+            return;
+        }
+        filling.touched = 0;
+        if self.pages == Pages::Large {
+            // Else the system makes one page of the block and those beside it again, and takes the memory for that. Where it has no large
+            // pages, or too many ranges of memory have advice of their own already, nothing else changes.
+            filling.given_back = memory.advise_range(Advice::NoHugePage, *start, block_bytes).is_ok();
         }
     }
 
@@ -189,6 +205,10 @@ impl Blocks {
         let filling = &mut self.blocks[block as usize];
         if bytes > self.block_bytes - filling.filled {
             return None;
+        }
+        if std::mem::take(&mut filling.given_back) {
+            let Block { memory, start } = &*filling.block;
+            let _ = memory.advise_range(Advice::HugePage, *start, self.block_bytes);
         }
         let offset = filling.filled;
         let header = Header {
@@ -354,3 +374,6 @@ fn prefetch(bytes: &[u8]) {
     #[cfg(not(target_arch = "x86_64"))]
     let _ = bytes;
 }
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests;

@@ -18,7 +18,7 @@ use std::io;
 use hashbrown::HashTable;
 
 use super::Place;
-use super::arena::{Address, Blocks, Cached, Pages, entry_bytes};
+use super::arena::{Address, Blocks, Cached, Pages, entry_bytes, page_bytes};
 
 /// So many blocks where they are not too small for that.
 const BLOCKS: usize = 64;
@@ -55,6 +55,8 @@ pub(super) struct Shard {
     old: Queue,
     /// Emptied blocks of which a thread may still have an entry.
     leaving: Vec<u32>,
+    /// Whether the memory of these goes back to the system: they left for a smaller budget.
+    owes_leaving: bool,
     /// Empty blocks. The one that was used last comes first, so that memory which was never needed is never taken.
     free: Vec<u32>,
     ghosts: Ghosts,
@@ -83,7 +85,7 @@ impl Shard {
     /// An empty shard that takes at most `budget_bytes`; if that is too little it takes nothing.
     pub(super) fn new(budget_bytes: u64, pages: Pages) -> io::Result<Shard> {
         let budget_bytes = reachable(budget_bytes);
-        let (count, block_bytes) = blocks_of(budget_bytes);
+        let (count, block_bytes) = blocks_of(budget_bytes, page_bytes());
         let mut blocks = Blocks::none(block_bytes, pages);
         if count > 0 {
             blocks.add(count)?;
@@ -95,6 +97,7 @@ impl Shard {
             young: Queue::default(),
             old: Queue::default(),
             leaving: Vec::new(),
+            owes_leaving: false,
             free: (0..count as u32).rev().collect(),
             ghosts: Ghosts::new(remembered),
             budget_bytes,
@@ -102,20 +105,22 @@ impl Shard {
         })
     }
 
-    /// The budget that it has come to.
-    pub(super) fn budget_bytes(&self) -> u64 {
-        self.budget_bytes as u64
+    /// Whether [`Shard::fit`] has something to do for this budget.
+    pub(super) fn is_to_fit(&self, budget_bytes: u64) -> bool {
+        reachable(budget_bytes) != self.budget_bytes || self.owes_leaving
     }
 
     /// Comes a step closer to another budget. A step takes about as long as an insertion that finds no room.
     pub(super) fn fit(&mut self, budget_bytes: u64) -> Fitted {
         let wanted = reachable(budget_bytes);
         if wanted == self.budget_bytes {
+            // Of what is still held another look gives back more.
+            self.collect();
             return Fitted::Wholly;
         }
         let block_bytes = self.blocks.block_bytes();
         let may_stay = (MIN_BLOCKS..=MAX_BLOCKS).contains(&wanted.checked_div(block_bytes).unwrap_or(0));
-        if !may_stay && blocks_of(wanted).1 != block_bytes {
+        if !may_stay && blocks_of(wanted, page_bytes()).1 != block_bytes {
             // Without memory for another one this stays as it is.
             let Ok(other) = Shard::new(budget_bytes, self.blocks.pages()) else { return Fitted::Wholly };
             return Fitted::Replaced(Box::new(std::mem::replace(self, other)));
@@ -144,8 +149,8 @@ impl Shard {
                 self.free.splice(0..0, (there as u32..(there + more) as u32).rev());
             }
         }
-        self.budget_bytes = budget_bytes;
-        self.most_blocks = wanted.min(self.blocks.count());
+        (self.budget_bytes, self.most_blocks) = (budget_bytes, wanted.min(self.blocks.count()));
+        self.owes_leaving = false;
     }
 
     fn shrink_to(&mut self, budget_bytes: usize) {
@@ -162,9 +167,15 @@ impl Shard {
             let blocks = &self.blocks;
             self.entries.shrink_to(2 * self.entries.len(), |address| blocks.place(*address).hash());
         }
-        let keeps_spare = self.held_bytes() + self.blocks.block_bytes() <= budget_bytes;
-        let kept = self.free.len().saturating_sub(usize::from(keeps_spare));
-        for block in &self.free[..kept] {
+        self.give_back_free();
+        self.owes_leaving = !self.leaving.is_empty();
+    }
+
+    /// Gives the memory of free blocks back to the system, but for one where the budget has room for it.
+    fn give_back_free(&mut self) {
+        let keeps_spare = self.held_bytes() + self.blocks.block_bytes() <= self.budget_bytes;
+        let given_back = self.free.len().saturating_sub(usize::from(keeps_spare));
+        for block in &self.free[..given_back] {
             self.blocks.give_back(*block);
         }
     }
@@ -259,8 +270,12 @@ impl Shard {
 
     /// Finds out of which leaving blocks no thread has an entry any more.
     fn collect(&mut self) {
-        let blocks = &mut self.blocks;
+        let (blocks, free_before) = (&mut self.blocks, self.free.len());
         self.free.extend(self.leaving.extract_if(.., |block| blocks.empty(*block)));
+        if self.owes_leaving && self.free.len() > free_before {
+            self.give_back_free();
+            self.owes_leaving = !self.leaving.is_empty();
+        }
     }
 
     /// Empties a block that is mostly forgotten, or the oldest of a queue. False if there is none.
@@ -339,10 +354,10 @@ fn reachable(budget_bytes: u64) -> usize {
     budget_bytes.min(32 << 30) as usize
 }
 
-/// How many blocks a new shard with this budget has, and how long they are; none where it is too small.
-fn blocks_of(budget_bytes: usize) -> (usize, usize) {
-    let count = (budget_bytes / MIN_BLOCK_BYTES).clamp(MIN_BLOCKS, BLOCKS);
-    match budget_bytes / count / 4096 * 4096 {
+/// How many blocks a new shard with this budget has, and how long they are, in whole pages of the system; none where it is too small.
+fn blocks_of(budget_bytes: usize, page_bytes: usize) -> (usize, usize) {
+    let count = (budget_bytes / MIN_BLOCK_BYTES.max(page_bytes)).clamp(MIN_BLOCKS, BLOCKS);
+    match budget_bytes / count / page_bytes * page_bytes {
         0 => (0, 0),
         block_bytes => (count, block_bytes),
     }
@@ -389,3 +404,6 @@ impl Ghosts {
         (hash as usize & (self.fingerprints.len() - 1), (hash >> 32) as u32 | 1)
     }
 }
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests;

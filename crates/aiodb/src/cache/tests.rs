@@ -246,6 +246,21 @@ fn a_smaller_budget_gives_memory_back_step_by_step_and_popular_entries_stay() {
     }
 }
 
+/// Blocks of which a thread has an entry cannot be given back at once.
+#[test]
+fn memory_that_is_held_goes_back_when_it_is_held_no_more() {
+    let cache = cache(1 << 20);
+    for number in 0..800 {
+        get(&cache, number, 1000);
+    }
+    let held: Vec<_> = (0..800).filter_map(|number| cache.get(place(number))).collect();
+    brought_to(&cache, 256 << 10);
+    assert!(cache.memory_bytes() > 800 << 10, "{} bytes", cache.memory_bytes());
+    drop(held);
+    assert!(!cache.fit(), "the budget is the same");
+    assert!(cache.memory_bytes() <= with_bookkeeping(256 << 10), "{} bytes", cache.memory_bytes());
+}
+
 #[test]
 fn a_larger_budget_is_used_and_nothing_leaves_for_it() {
     let cache = Cache::of_values(64 << 20, 4 << 20).expect("the system has that much memory");

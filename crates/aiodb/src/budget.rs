@@ -79,20 +79,27 @@ impl Drop for Held {
     }
 }
 
-/// Part of the memory that there is which a store takes where nothing is chosen.
-const DEFAULT_SHARE: u64 = 4;
+/// Where no budget is chosen it is some of so many parts of the memory that there is:
+const DEFAULT_SHARES: u64 = 8;
+
+/// usually two...
+const USUAL_SHARES: u64 = 2;
+
+/// ...or more, so that what is needed leaves one to memtables and caches...
+const FREE_SHARES: u64 = 1;
+
+/// ...but not more than six.
+const MOST_SHARES: u64 = 6;
 
 /// The least that it takes then.
 pub(crate) const LEAST_DEFAULT_BYTES: u64 = 64 << 20;
 
-/// Caches and memtables whose sizes are chosen make the default larger, up to so many parts of four of the memory that there is.
-const MOST_DEFAULT_SHARES: u64 = 3;
-
-/// The budget where none is chosen: `machine` is the memory that there is, of which `stores` stores take their part; `chosen` are the sizes of
-/// caches and memtables that somebody has chosen.
-pub(crate) fn default_bytes(machine: u64, stores: u64, chosen: u64) -> u64 {
-    let part = machine / DEFAULT_SHARE / stores.max(1);
-    part.max(chosen.min(MOST_DEFAULT_SHARES * part)).max(LEAST_DEFAULT_BYTES)
+/// The budget where none is chosen: `machine` is the memory that there is, of which `stores` stores take their part; `needed` is
+/// [`Demand::needed`].
+pub(crate) fn default_bytes(machine: u64, stores: u64, needed: u64) -> u64 {
+    let part = machine / DEFAULT_SHARES / stores.max(1);
+    let wanted = needed.saturating_add(FREE_SHARES * part);
+    wanted.clamp(USUAL_SHARES * part, MOST_SHARES * part).max(LEAST_DEFAULT_BYTES)
 }
 
 /// Buffers take so much at times: of a flush, of a merge, of reclaim, of a checkpoint. It is left to them, so that caches need not make room for each
@@ -118,8 +125,8 @@ pub(crate) struct Demand {
     pub(crate) memtables: Limits,
     /// Superseded records in memory.
     pub(crate) versions: Limits,
-    /// The cache of blocks, and the one of values, at most.
-    pub(crate) block_cache: u64,
+    pub(crate) block_cache: Limits,
+    /// The cache of values has the size that was chosen, or none.
     pub(crate) cache: u64,
 }
 
@@ -128,11 +135,18 @@ pub(crate) struct Demand {
 pub(crate) struct Limits {
     pub(crate) least: u64,
     pub(crate) most: u64,
+    /// Whether somebody has chosen the most: such parts come before those of which the store decides.
+    pub(crate) is_chosen: bool,
 }
 
 impl Limits {
     fn clamp(self, bytes: u64) -> u64 {
         bytes.min(self.most).max(self.least)
+    }
+
+    /// What it would take above its least, if that was chosen.
+    fn chosen_above(self) -> u64 {
+        if self.is_chosen { self.most.saturating_sub(self.least) } else { 0 }
     }
 }
 
@@ -147,25 +161,48 @@ pub(crate) struct Bounds {
 }
 
 impl Demand {
-    /// What cannot be given back comes first. Memtables have two fifths of the rest, and a floor; the caches have what is left, each its
-    /// part of what it wants.
+    /// What cannot be given back comes first, then floors, then sizes that somebody has chosen. Of the rest memtables have two fifths, and
+    /// the cache of blocks what is left. Where there is too little for all chosen sizes each has its part of what it wants.
     pub(crate) fn bounds(&self) -> Bounds {
         let free = self.budget.saturating_sub(self.fixed);
-        let above_floors = free.saturating_sub(self.indexes * self.memtables.least);
-        let versions = self.versions.clamp((self.budget / VERSIONS_SHARE).min(above_floors / 2));
+        let floors = self.indexes * self.memtables.least + self.block_cache.least;
+        let versions = self.versions.clamp((self.budget / VERSIONS_SHARE).min(free.saturating_sub(floors) / 2));
         let movable = free.saturating_sub(versions);
-        let memtables = self.memtables.clamp(2 * (movable / MEMTABLES_SHARE) / self.indexes.max(1));
-        let left = movable.saturating_sub(self.indexes * memtables);
-        let wanted = self.block_cache.saturating_add(self.cache);
-        let part = |wish: u64| {
-            if wanted <= left { wish } else { (u128::from(left) * u128::from(wish) / u128::from(wanted)) as u64 }
+        let above_floors = movable.saturating_sub(floors);
+        let chosen = [self.indexes * self.memtables.chosen_above(), self.block_cache.chosen_above(), self.cache];
+        let wanted = chosen.iter().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes));
+        let [memtables, block_cache, cache] = chosen.map(|wish| {
+            if wanted <= above_floors {
+                wish
+            } else {
+                (u128::from(above_floors) * u128::from(wish) / u128::from(wanted)) as u64
+            }
+        });
+        // With the floors of parts of which the store decides.
+        let left = movable.saturating_sub(memtables + block_cache + cache);
+        let memtables = match self.memtables.is_chosen {
+            true => self.memtables.least + memtables / self.indexes.max(1),
+            false => {
+                let most = left.saturating_sub(self.block_cache.least).min(2 * (left / MEMTABLES_SHARE));
+                self.memtables.clamp(most / self.indexes.max(1))
+            }
         };
-        Bounds { memtables, versions, block_cache: part(self.block_cache), cache: part(self.cache) }
+        let block_cache = match self.block_cache.is_chosen {
+            true => self.block_cache.least + block_cache,
+            false => self.block_cache.clamp(movable.saturating_sub(self.indexes * memtables + cache)),
+        };
+        Bounds { memtables, versions, block_cache, cache }
     }
 
-    /// The least budget with which a store works that has nothing yet: all floors at once.
+    /// The least budget with which a store works: what cannot be given back, and all floors at once.
     pub(crate) fn least_budget(&self) -> u64 {
-        self.fixed + self.memtables.least + self.versions.least
+        self.fixed + self.indexes.max(1) * self.memtables.least + self.versions.least
+    }
+
+    /// The least budget with which all parts have, beside their floors, the sizes that somebody has chosen.
+    pub(crate) fn needed(&self) -> u64 {
+        let chosen = self.indexes.max(1) * self.memtables.chosen_above() + self.block_cache.chosen_above();
+        self.least_budget().saturating_add(self.block_cache.least + chosen).saturating_add(self.cache)
     }
 }
 

@@ -210,19 +210,132 @@ fn a_budget_that_was_not_chosen_follows_the_memory_that_there_is() {
     device.create_dir(Path::new("/store")).expect("a directory can be made");
     let options = Options { background: false, segment_bytes: MIB, ..Options::default() };
     let db = Db::open_on(device.clone(), "/store", options).expect("a store can be made");
-    let budget = |memory: u64, wait_ms| {
-        device.set_memory(memory);
-        device.advance_clock(wait_ms);
-        db.step(Step::Upkeep).expect("upkeep works");
-        (db.stats().memory.budget_bytes, db.metrics().block_cache_budget_bytes)
+    // What the thread of upkeep does when it wakes, and the writer's.
+    for step in [Step::Upkeep, Step::WriteBehind] {
+        let budget = |memory: u64, wait_ms| {
+            device.set_memory(memory);
+            device.advance_clock(wait_ms);
+            db.step(step).expect("upkeep works");
+            (db.stats().memory.budget_bytes, db.metrics().block_cache_budget_bytes)
+        };
+        assert_eq!(budget(512 * MIB, 10_000), (128 * MIB, 64 * MIB));
+        assert_eq!(budget(4096 * MIB, 5_000).0, 128 * MIB, "it is not asked for all the time");
+        assert_eq!(budget(4096 * MIB, 5_000), (1024 * MIB, 512 * MIB));
+        assert_eq!(budget(1024 * MIB, 10_000), (256 * MIB, 128 * MIB));
+        assert_eq!(budget(100 * MIB, 10_000).0, 64 * MIB, "the least");
+        db.set_memory_bytes(Some(200 * MIB)).expect("it is enough");
+        assert_eq!(budget(4096 * MIB, 10_000).0, 200 * MIB, "a budget that was chosen stays");
+        db.set_memory_bytes(None).expect("the store decides");
+    }
+}
+
+/// It has no threads that look: those who read values do.
+#[test]
+fn a_store_that_is_only_read_follows_the_memory_that_there_is() {
+    let device = SimDevice::new(1);
+    device.create_dir(Path::new("/store")).expect("a directory can be made");
+    let options = Options { segment_bytes: MIB, ..Options::default() };
+    let db = Db::open_on(device.clone(), "/store", options.clone()).expect("a store can be made");
+    let table = db.create_table("t", IndexKind::Lsm).expect("a table can be made");
+    table.put(b"key", b"value").expect("a put works");
+    db.close().expect("it can be closed");
+    let options = Options { read_only: true, ..options };
+    let db = Db::open_on(device.clone(), "/store", options).expect("it opens");
+    let table = db.table("t").expect("it is there");
+    for (memory, block_cache) in [(4096, 512), (1024, 128)] {
+        device.set_memory(memory * MIB);
+        device.advance_clock(10_000);
+        assert_eq!(table.get(b"key").expect("a get works").as_deref(), Some(&b"value"[..]));
+        assert_eq!(db.metrics().block_cache_budget_bytes, block_cache * MIB);
+    }
+}
+
+/// Nobody would come back to it.
+#[test]
+fn a_store_without_threads_shrinks_at_once() {
+    let directory = scratch();
+    let large = Options { block_cache_bytes: Some(32 * MIB), background: false, ..options(512 * MIB) };
+    let db = Db::open(directory.path(), large.clone()).expect("a store can be made");
+    let table = db.create_table("t", IndexKind::Lsm).expect("a table can be made");
+    let keys = 40_000;
+    for number in 0..keys {
+        table.put(&key(number), &value(number, 1000)).expect("a put works");
+    }
+    let shrinks = |db: &Db, table: &Table| {
+        for number in 0..keys {
+            assert_eq!(table.get(&key(number)).expect("a get works"), Some(value(number, 1000)), "key {number}");
+        }
+        assert!(db.stats().memory.cache_bytes > 24 * MIB, "it is full: {:?}", db.stats().memory);
+        db.set_memory_bytes(Some(40 * MIB)).expect("it is enough");
+        let memory = db.stats().memory;
+        assert!(memory.cache_bytes < 16 * MIB, "{memory:?}");
     };
-    assert_eq!(budget(512 * MIB, 0), (128 * MIB, 64 * MIB));
-    assert_eq!(budget(4096 * MIB, 5_000).0, 128 * MIB, "it is not asked for all the time");
-    assert_eq!(budget(4096 * MIB, 5_000), (1024 * MIB, 512 * MIB));
-    assert_eq!(budget(1024 * MIB, 10_000), (256 * MIB, 128 * MIB));
-    assert_eq!(budget(100 * MIB, 10_000).0, 64 * MIB, "the least");
-    db.set_memory_bytes(Some(200 * MIB)).expect("it is enough");
-    assert_eq!(budget(4096 * MIB, 10_000).0, 200 * MIB, "a budget that was chosen stays");
+    shrinks(&db, &table);
+    db.close().expect("it can be closed");
+    let db = Db::open(directory.path(), Options { read_only: true, ..large }).expect("it opens");
+    shrinks(&db, &db.table("t").expect("it is there"));
+}
+
+/// Else a store that was killed for its memory would be killed at each start: memtables have no more keys while the log is replayed than later.
+#[test]
+fn what_is_replayed_stays_within_the_budget() {
+    let device = SimDevice::new(1);
+    device.create_dir(Path::new("/store")).expect("a directory can be made");
+    let options = |memory_bytes| Options {
+        background: false,
+        segment_bytes: MIB,
+        durability: Durability::None,
+        memory_bytes: Some(memory_bytes),
+        ..Options::default()
+    };
+    let db = Db::open_on(device.clone(), "/store", options(1024 * MIB)).expect("a store can be made");
+    let made = db.create_table("made", IndexKind::Lsm).expect("a table can be made");
+    db.checkpoint().expect("a checkpoint can be made");
+    // The runs of the one are there when the store is opened.
+    for number in 0..50_000 {
+        made.put(&key(number), b"small").expect("a put works");
+    }
+    db.sync().expect("a sync works");
+    assert!(db.stats().memory.memtable_bytes > 14 * MIB, "{:?}", db.stats().memory);
+    let device = device.process_death();
+    let db = Db::open_on(device, "/store", options(24 * MIB)).expect("it opens");
+    let memory = db.stats().memory;
+    assert!(memory.memtable_bytes < 10 * MIB, "{memory:?}");
+    let table = db.table("made").expect("it is there");
+    for number in (0..50_000).step_by(101) {
+        assert_eq!(table.get(&key(number)).expect("a get works").as_deref(), Some(&b"small"[..]), "key {number}");
+    }
+}
+
+/// Places that share a tag are copied as the others are.
+#[test]
+fn a_scan_of_a_hash_table_copies_a_part_of_the_budget_whatever_the_tags_are() {
+    let device = SimDevice::new(1);
+    device.create_dir(Path::new("/store")).expect("a directory can be made");
+    let options = Options {
+        background: false,
+        segment_bytes: 64 << 10,
+        durability: Durability::None,
+        memory_bytes: Some(10 * MIB),
+        least_memtable_keys: 1,
+        // Four keys have one tag.
+        hash_mask: !0 << 50,
+        ..Options::default()
+    };
+    let db = Db::open_on(device, "/store", options).expect("a store can be made");
+    let table = db.create_table("t", IndexKind::Hash).expect("a table can be made");
+    let keys = 4 << 14;
+    for number in 0..keys {
+        table.put(&key(number), b"small").expect("a put works");
+    }
+    let before = db.stats().memory.buffer_bytes;
+    let mut scan = table.iterate().expect("a scan can begin");
+    scan.next().expect("there are keys").expect("a scan works");
+    let copied = db.stats().memory.buffer_bytes - before;
+    // Beside the scan's own buffers; a shard has a thousandth of all.
+    assert!((MIB / 2..MIB).contains(&copied), "{copied} bytes");
+    drop(scan);
+    assert_eq!(db.stats().memory.buffer_bytes, before);
 }
 
 /// Memtables of long keys have fewer of them.

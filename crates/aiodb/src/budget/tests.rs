@@ -7,11 +7,20 @@ fn demand(budget: u64) -> Demand {
         budget,
         fixed: 16 * MIB,
         indexes: 1,
-        memtables: Limits { least: 9 * MIB, most: 300 * MIB },
-        versions: Limits { least: MIB, most: 20 * MIB },
-        block_cache: 1024 * MIB,
+        memtables: decided(9 * MIB, 300 * MIB),
+        versions: decided(MIB, 20 * MIB),
+        block_cache: decided(0, 1024 * MIB),
         cache: 0,
     }
+}
+
+/// Limits of which the store decides, and those that somebody has chosen.
+fn decided(least: u64, most: u64) -> Limits {
+    Limits { least, most, is_chosen: false }
+}
+
+fn chosen(least: u64, most: u64) -> Limits {
+    Limits { least, most, is_chosen: true }
 }
 
 #[test]
@@ -59,36 +68,97 @@ fn parts_of_a_piece_change_in_several_threads() {
 }
 
 #[test]
-fn the_default_is_a_quarter_and_has_room_for_what_was_chosen() {
+fn the_default_is_a_quarter_and_has_room_for_what_is_needed() {
     assert_eq!(default_bytes(8 << 30, 1, 0), 2 << 30);
+    assert_eq!(default_bytes(8 << 30, 1, 1 << 30), 2 << 30, "an eighth is left");
     assert_eq!(default_bytes(8 << 30, 2, 0), 1 << 30, "two stores share it");
+    assert_eq!(default_bytes(8 << 30, 2, 1 << 30), 3 << 29);
     assert_eq!(default_bytes(100 * MIB, 1, 0), LEAST_DEFAULT_BYTES);
-    assert_eq!(default_bytes(8 << 30, 1, 5 << 30), 5 << 30, "a cache of that size was asked for");
+    assert_eq!(
+        default_bytes(8 << 30, 1, 3 << 30),
+        4 << 30,
+        "a cache of that size was asked for, or there are many keys"
+    );
     assert_eq!(default_bytes(8 << 30, 1, 50 << 30), 6 << 30, "the machine needs some for others");
+}
+
+/// What there is of memory is not left to nobody when a store has many keys: caches and memtables have an eighth of it then.
+#[test]
+fn many_keys_leave_the_default_caches_and_memtables() {
+    for machine in [1, 2, 16, 256].map(|gibibytes| gibibytes << 30_u64) {
+        let mut last = None;
+        for fixed in (0..=10).map(|share| machine / 16 * share) {
+            let demand = Demand { fixed, block_cache: decided(8 * MIB, 1024 * MIB), ..demand(0) };
+            let demand = Demand { budget: default_bytes(machine, 1, demand.needed()), ..demand };
+            let bounds = demand.bounds();
+            assert!(bounds.memtables >= (machine / 24).min(300 * MIB), "{bounds:?} of {demand:?}");
+            assert!(bounds.block_cache >= (machine / 16).min(1024 * MIB), "{bounds:?} of {demand:?}");
+            assert!(last.is_none_or(|last| demand.budget >= last), "more keys make it no smaller");
+            last = Some(demand.budget);
+        }
+    }
+}
+
+/// A machine of 2 GiB has room for a cache of half of that.
+#[test]
+fn the_default_gives_chosen_sizes_in_full_up_to_three_quarters() {
+    let with = |demand: Demand| Demand { budget: default_bytes(2 << 30, 1, demand.needed()), ..demand }.bounds();
+    let block_cache = decided(8 * MIB, 1024 * MIB);
+    let bounds = with(Demand { block_cache, cache: 1 << 30, ..demand(0) });
+    assert_eq!(bounds.cache, 1 << 30);
+    assert!(bounds.memtables > 64 * MIB && bounds.block_cache > 100 * MIB, "{bounds:?}");
+    let all = Demand { block_cache: chosen(0, 400 * MIB), memtables: chosen(9 * MIB, 300 * MIB), ..demand(0) };
+    let bounds = with(Demand { cache: 700 * MIB, ..all });
+    assert_eq!((bounds.memtables, bounds.block_cache, bounds.cache), (300 * MIB, 400 * MIB, 700 * MIB));
+    let bounds = with(Demand { fixed: 400 * MIB, block_cache, cache: 1 << 30, ..demand(0) });
+    assert_eq!(bounds.cache, 1 << 30, "also beside many keys");
+    let bounds = with(Demand { fixed: 3 << 30, block_cache, cache: 1 << 30, ..demand(0) });
+    assert_eq!((bounds.memtables, bounds.block_cache, bounds.cache), (9 * MIB, 8 * MIB, 0), "floors stay");
+}
+
+/// Whatever the store decides of gets by with its floor until those sizes are there that somebody has chosen.
+#[test]
+fn chosen_sizes_come_before_those_of_which_the_store_decides() {
+    let asked = Demand { cache: 100 * MIB, ..demand(160 * MIB) };
+    let bounds = asked.bounds();
+    assert_eq!(bounds.cache, 100 * MIB);
+    assert!(bounds.memtables >= 9 * MIB && bounds.block_cache > MIB, "{bounds:?}");
+    let bounds = Demand { memtables: chosen(9 * MIB, 60 * MIB), cache: 0, ..asked }.bounds();
+    assert_eq!(bounds.memtables, 60 * MIB);
+    let bounds = Demand { block_cache: chosen(0, 120 * MIB), cache: 0, ..asked }.bounds();
+    assert_eq!(bounds.block_cache, 120 * MIB);
+    let bounds = Demand { cache: 1024 * MIB, ..asked }.bounds();
+    assert_eq!((bounds.memtables, bounds.block_cache), (9 * MIB, 0), "a budget is a bound all the same");
+    assert!((120 * MIB..160 * MIB).contains(&bounds.cache), "{bounds:?}");
 }
 
 #[test]
 fn nothing_exceeds_the_budget_but_floors_and_what_cannot_be_given_back() {
     let mut random = fastrand::Rng::with_seed(7);
-    for _ in 0..20_000 {
+    for _ in 0..50_000 {
         let mut up_to = |power: u32| random.u64(..2 << power);
-        let sizes = [20, 34, 34, 34].map(|power| up_to(power));
+        let sizes = [20, 34, 34, 34, 30].map(|power| up_to(power));
+        let flags = up_to(3);
+        let limits = |is_chosen, least: u64, most: u64| Limits { least, most: most.max(least), is_chosen };
         let demand = Demand {
             fixed: sizes[0].max(up_to(31)),
             indexes: up_to(1) % 3,
-            block_cache: sizes[1],
-            cache: if up_to(1) == 0 { 0 } else { sizes[2] },
+            memtables: limits(flags & 1 > 0, up_to(24), sizes[4]),
+            block_cache: limits(flags & 2 > 0, up_to(1) % 2 * up_to(23), sizes[1]),
+            cache: if flags & 4 > 0 { 0 } else { sizes[2] },
             ..demand(sizes[3].min(up_to(33)))
         };
         let bounds = demand.bounds();
         let movable = bounds.versions + demand.indexes * bounds.memtables + bounds.block_cache + bounds.cache;
-        let floors = demand.versions.least + demand.indexes * demand.memtables.least;
+        let floors = demand.versions.least + demand.indexes * demand.memtables.least + demand.block_cache.least;
         assert!(
             demand.fixed + movable <= demand.budget.max(demand.fixed + floors),
             "{demand:?} is divided into {bounds:?}"
         );
-        assert!(bounds.memtables >= demand.memtables.least && bounds.memtables <= demand.memtables.most);
-        assert!(bounds.block_cache <= demand.block_cache && bounds.cache <= demand.cache);
+        for (bytes, limits) in [(bounds.memtables, demand.memtables), (bounds.block_cache, demand.block_cache)] {
+            assert!((limits.least..=limits.most).contains(&bytes), "{demand:?} is divided into {bounds:?}");
+        }
+        assert!(bounds.cache <= demand.cache);
     }
 }
 
@@ -106,8 +176,8 @@ fn caches_give_way_to_what_cannot_be_given_back_and_memtables_keep_a_floor() {
 }
 
 #[test]
-fn caches_share_what_is_left_as_they_wish() {
-    let asked = Demand { block_cache: 100 * MIB, cache: 300 * MIB, ..demand(1 << 30) };
+fn chosen_caches_share_what_is_left_as_they_wish() {
+    let asked = Demand { block_cache: chosen(0, 100 * MIB), cache: 300 * MIB, ..demand(1 << 30) };
     let bounds = asked.bounds();
     assert_eq!((bounds.block_cache, bounds.cache), (100 * MIB, 300 * MIB), "there is room for both");
     let bounds = Demand { budget: 256 * MIB, ..asked }.bounds();
@@ -116,8 +186,11 @@ fn caches_share_what_is_left_as_they_wish() {
 
 #[test]
 fn the_least_budget_is_enough_for_all_floors() {
-    let demand = demand(0);
-    let least = demand.least_budget();
-    let bounds = Demand { budget: least, ..demand }.bounds();
-    assert!(demand.fixed + bounds.memtables + bounds.versions <= least + MIB, "{bounds:?} of {least}");
+    for indexes in 0..3 {
+        let demand = Demand { indexes, ..demand(0) };
+        let least = demand.least_budget();
+        let bounds = Demand { budget: least, ..demand }.bounds();
+        let taken = demand.fixed + indexes * bounds.memtables + bounds.versions;
+        assert!(taken <= least, "{bounds:?} of {least} with {indexes} indexes");
+    }
 }

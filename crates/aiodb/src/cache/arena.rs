@@ -46,7 +46,8 @@ pub(super) enum Pages {
 pub(super) fn page_bytes() -> usize {
     static PAGE_BYTES: OnceLock<usize> = OnceLock::new();
     // SAFETY: the call reads no memory of this process.
-    *PAGE_BYTES.get_or_init(|| usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).expect("a page has a size"))
+    *PAGE_BYTES
+        .get_or_init(|| usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).expect("a page has a size"))
 }
 
 /// Where an entry begins, in granules from the start of the shard's memory.

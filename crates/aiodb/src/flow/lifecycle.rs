@@ -8,6 +8,7 @@ use crate::cache::Cache;
 use crate::flow::directories::{self, Found};
 use crate::flow::futures::Futures;
 use crate::flow::room::unless_full;
+use crate::flow::upkeep::memory::Pace;
 use crate::format::manifest::{Identity, MANIFEST_NAMES, Manifest, damage_error};
 use crate::format::settings::Settings;
 use crate::index::ordered::OrderedIndexes;
@@ -62,7 +63,8 @@ impl<D: Device> Engine<D> {
         let engine = Self::assemble(device, found, options, &manifest, locks)?;
         let rebuild = engine.load_indexes(&manifest)?;
         // Nobody writes yet. What the indexes have loaded cannot be given back.
-        engine.balance_memory(true);
+        engine.balance_memory(Pace::AtOnce);
+        engine.ordered.open().for_each(|ordered| engine.bound_memtable_by_memory(ordered));
         let recovered = engine.recover(&manifest, &rebuild)?;
         if !engine.options.read_only {
             engine.forget_orphans()?;
@@ -289,8 +291,8 @@ fn new_cache<D: Device>(host: &Host<D>) -> Result<Cache> {
 
 fn new_block_cache<D: Device>(host: &Host<D>) -> Result<Cache> {
     let demand = host.memory.demand(&host.options, 1);
-    let made = Cache::of_blocks(demand.block_cache, demand.bounds().block_cache);
-    made.map_err(|_| no_memory("block_cache_bytes", demand.block_cache))
+    let made = Cache::of_blocks(demand.block_cache.most, demand.bounds().block_cache);
+    made.map_err(|_| no_memory("block_cache_bytes", demand.block_cache.most))
 }
 
 fn no_memory(option: &'static str, bytes: u64) -> Error {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::flow::upkeep::memory::Pace;
 use crate::format::manifest::MANIFEST_NAMES;
 use crate::format::manifest::Manifest;
 use crate::index::lmdb::LmdbIndex;
@@ -134,8 +135,10 @@ impl<D: Device> ReadPath<D> {
             IndexKind::Lsm => Committed::Runs(self.new_runs(&ranges)?),
         };
         // Another thread may have been faster only if it opened the same; LMDB refuses a second environment.
-        let _ = self.ordered.set(self.ordered_index(committed, ranges));
-        self.balance_memory(false);
+        let index = self.ordered_index(committed, ranges);
+        self.bound_memtable_by_memory(&index);
+        let _ = self.ordered.set(index);
+        self.balance_memory(Pace::Step);
         Ok(())
     }
 

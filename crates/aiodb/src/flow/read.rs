@@ -261,6 +261,7 @@ impl<D: Device> ReadPath<D> {
             (record.kind, record.form, record.value)
         };
         let outcome = self.say(location, kind, &form, view, stored)?;
+        self.balance_memory_of_reader();
         if form.expires_ms.is_none() && view.cached {
             match &outcome {
                 Outcome::Value(value) => self.cache_value(location, table, key, value),

@@ -93,6 +93,13 @@ impl Throttle {
         self.lock().for_turn > 0
     }
 
+    /// [`Throttle::look_again`], if anybody waits.
+    pub(crate) fn answer(&self) {
+        if self.lock().for_turn > 0 {
+            self.look_again();
+        }
+    }
+
     /// Wakes those who wait for a turn: something else has changed that they wait for.
     pub(crate) fn look_again(&self) {
         self.lock().last.0 += 1;

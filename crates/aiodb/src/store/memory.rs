@@ -87,23 +87,14 @@ impl Memory {
         Demand { fixed, ..self.demand(options, 1) }.least_budget()
     }
 
-    /// The budget.
-    pub(crate) fn budget(&self, options: &Options) -> u64 {
-        match self.chosen.load(Ordering::Relaxed) {
-            0 => {
-                let Options { cache_bytes, block_cache_bytes, memtable_bytes, memory_shared_by, .. } = *options;
-                let caches = cache_bytes.saturating_add(block_cache_bytes.unwrap_or(0));
-                let sizes = caches.saturating_add(memtable_bytes.unwrap_or(0));
-                let chosen = if sizes > 0 { sizes.saturating_add(self.least_budget_of_rest(options)) } else { 0 };
-                default_bytes(self.machine(), u64::from(memory_shared_by), chosen)
-            }
-            chosen => chosen,
-        }
+    /// What the store takes that cannot be given back, and the least of its other parts. Buffers come and go: a moment's do not count.
+    pub(crate) fn taken(&self, options: &Options, indexes: u64) -> u64 {
+        Demand { fixed: self.kept() + BUFFER_BYTES, ..self.demand(options, indexes) }.least_budget()
     }
 
-    /// What a store needs besides sizes that were chosen.
-    fn least_budget_of_rest(&self, options: &Options) -> u64 {
-        self.accounts.bytes(Part::Batches) + BUFFER_BYTES + memtables(options).least + versions(options).least
+    /// What cannot be given back, buffers aside.
+    fn kept(&self) -> u64 {
+        [Part::Runs, Part::Hash, Part::Versions, Part::Batches].map(|part| self.accounts.bytes(part)).iter().sum()
     }
 
     /// Whether the budget was chosen.
@@ -146,19 +137,25 @@ impl Memory {
 
     /// What there is, and what the parts of a store with so many ordered indexes would take.
     pub(crate) fn demand(&self, options: &Options, indexes: u64) -> Demand {
-        let budget = self.budget(options);
-        let held = [Part::Runs, Part::Hash, Part::Versions, Part::Batches].map(|part| self.accounts.bytes(part));
-        let buffers = self.accounts.bytes(Part::Buffers).max(BUFFER_BYTES);
-        let block_cache = || (budget / BLOCK_CACHE_SHARE).clamp(LEAST_BLOCK_CACHE_BYTES, MOST_BLOCK_CACHE_BYTES);
-        Demand {
-            budget,
-            fixed: held.iter().sum::<u64>() + buffers,
+        let (chosen, kept) = (self.chosen.load(Ordering::Relaxed), self.kept());
+        let mut demand = Demand {
+            budget: chosen,
+            fixed: kept + BUFFER_BYTES,
             indexes,
             memtables: memtables(options),
             versions: versions(options),
-            block_cache: options.block_cache_bytes.unwrap_or_else(block_cache),
+            block_cache: block_cache(options, chosen == 0),
             cache: options.cache_bytes,
+        };
+        if chosen == 0 {
+            demand.budget = default_bytes(self.machine(), u64::from(options.memory_shared_by), demand.needed());
         }
+        if options.block_cache_bytes.is_none() {
+            let usual = (demand.budget / BLOCK_CACHE_SHARE).clamp(LEAST_BLOCK_CACHE_BYTES, MOST_BLOCK_CACHE_BYTES);
+            demand.block_cache.most = usual;
+        }
+        // A moment's buffers make the default no larger.
+        Demand { fixed: kept + self.accounts.bytes(Part::Buffers).max(BUFFER_BYTES), ..demand }
     }
 }
 
@@ -167,13 +164,26 @@ fn memtables(options: &Options) -> Limits {
     let of_keys = |keys: usize| MEMTABLES * (keys * KEY_BYTES) as u64;
     let least = of_keys(options.least_memtable_keys.max(1));
     let most = options.memtable_bytes.unwrap_or(u64::MAX).min(of_keys(MAX_ACTIVE_KEYS)).max(least);
-    Limits { least, most }
+    Limits { least, most, is_chosen: options.memtable_bytes.is_some() }
+}
+
+/// What the cache of blocks may take. It has a floor where nothing is chosen, neither its size nor the budget.
+fn block_cache(options: &Options, is_default: bool) -> Limits {
+    match options.block_cache_bytes {
+        Some(most) => Limits { least: 0, most, is_chosen: true },
+        None => Limits {
+            least: if is_default { LEAST_BLOCK_CACHE_BYTES } else { 0 },
+            most: LEAST_BLOCK_CACHE_BYTES,
+            is_chosen: false,
+        },
+    }
 }
 
 /// What superseded records may take in memory.
 fn versions(options: &Options) -> Limits {
     let of = |listed: usize| (listed as u64).saturating_mul(LISTS * VERSION_MEMORY_BYTES);
-    Limits { least: of(options.versions_in_memory.min(LEAST_LISTED)), most: of(options.versions_in_memory) }
+    let least = of(options.versions_in_memory.min(LEAST_LISTED));
+    Limits { least, most: of(options.versions_in_memory), is_chosen: false }
 }
 
 /// How many keys a memtable may have, so that those of an index take so much memory.

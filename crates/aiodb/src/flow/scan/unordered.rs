@@ -14,8 +14,11 @@ use crate::index::memtable::Reached;
 use crate::io::Device;
 use crate::store::catalog::TableIndex;
 
-/// Locations copied from the index at a time, unless one shard has more: about 50 MB.
-const MAX_COPIED: usize = 4 << 20;
+/// Bytes of locations copied from the index at a time, unless one shard has more.
+const MAX_COPIED_BYTES: usize = 48 << 20;
+
+/// What places that share a tag take beside themselves: where they are, and what the allocator adds.
+const SHARED_OVERHEAD: usize = size_of::<Vec<Location>>() + 16;
 
 /// Bytes of keys whose records are retained for snapshots, of the same shards, unless one shard has more.
 const MAX_SUPERSEDED_BYTES: usize = 32 << 20;
@@ -40,6 +43,8 @@ pub(super) struct Unordered {
     single: Vec<Location>,
     /// Places that share a tag.
     shared: Vec<Vec<Location>>,
+    /// Bytes of these.
+    shared_bytes: usize,
     /// Keys of these shards of which the index may have forgotten records. They are left out where a place leads to them...
     superseded: Arc<BTreeSet<Vec<u8>>>,
     /// ...and read key by key, up to this one by now...
@@ -94,23 +99,31 @@ impl Unordered {
         let TableIndex::Hash(index) = &fetch.generation.index else { unreachable!("only hash tables are unordered") };
         let (mut superseded, mut superseded_bytes) = (BTreeSet::new(), 0);
         let memory = &fetch.engine.memory;
-        let share = usize::try_from(memory.budget(&fetch.engine.options) / COPIED_SHARE).unwrap_or(usize::MAX);
-        let most_copied = MAX_COPIED.min(share / size_of::<Location>());
-        let most_bytes = MAX_SUPERSEDED_BYTES.min(share);
-        while self.next_shard < SHARDS && self.single.len() < most_copied && superseded_bytes < most_bytes {
+        let share = usize::try_from(fetch.engine.memory_demand().budget / COPIED_SHARE).unwrap_or(usize::MAX);
+        let (most_copied, most_superseded) = (MAX_COPIED_BYTES.min(share), MAX_SUPERSEDED_BYTES.min(share));
+        self.shared_bytes = 0;
+        while self.next_shard < SHARDS && self.copied_bytes() < most_copied && superseded_bytes < most_superseded {
             index.for_each_run(self.next_shard, &mut |run| match run {
                 [location] => self.single.push(*location),
-                run => self.shared.push(run.to_vec()),
+                run => {
+                    self.shared_bytes += SHARED_OVERHEAD + size_of_val(run);
+                    self.shared.push(run.to_vec());
+                }
             });
             // Asked after the index: a record is retained before the index forgets it.
             superseded_bytes += self.add_superseded(fetch, &mut superseded)?;
             self.next_shard += 1;
         }
         (self.superseded, self.read_to) = (Arc::new(superseded), None);
-        let bytes = self.single.capacity() * size_of::<Location>() + superseded_bytes;
+        let bytes = self.single.capacity() * size_of::<Location>() + self.shared_bytes + superseded_bytes;
         self.held.get_or_insert_with(|| Held::new(&memory.accounts, Part::Buffers, 0)).set(bytes as u64);
         self.single.sort_unstable_by(|one, other| other.cmp(one));
         Ok(())
+    }
+
+    /// Bytes of places that have been copied.
+    fn copied_bytes(&self) -> usize {
+        self.single.len() * size_of::<Location>() + self.shared_bytes
     }
 
     /// Lists the keys of the next shard of which records are retained. Returns about how many bytes they take.

@@ -239,7 +239,11 @@ impl<D: Device> Engine<D> {
                 self.reserve_index_room()?;
                 self.segments.replenish()
             }
-            Step::WriteBehind => self.write_behind().0,
+            Step::WriteBehind => {
+                let (outcome, _) = self.write_behind();
+                self.balance_memory_if_due();
+                outcome
+            }
             Step::CommitAhead => self.commit_half_full().map(drop),
             Step::Upkeep => self.maintain_once().map(drop),
         }

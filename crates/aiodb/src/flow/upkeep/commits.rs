@@ -117,6 +117,8 @@ impl<D: Device> Upkeep<D> {
     /// Commits a memtable if that is worthwhile already. True if it was.
     pub(crate) fn commit_ahead_of_need(&self, ordered: &OrderedIndex<D>) -> Result<bool> {
         if !ordered.is_commit_worthwhile() {
+            // Who has found it full waits for a commit, and it may have become emptier since: an overwrite can free operands.
+            ordered.throttle.answer();
             return Ok(false);
         }
         let mut committing = ordered.lock_commit();

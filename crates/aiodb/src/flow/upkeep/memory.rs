@@ -1,7 +1,9 @@
 //! Looks at what the parts of the store take of its budget of memory, and moves the bounds of those that can give memory back.
 
 use crate::Result;
-use crate::budget::{MemoryStats, Part};
+use crate::budget::{Demand, MemoryStats, Part};
+use crate::index::memtable::MemtableRoom;
+use crate::index::ordered::OrderedIndex;
 use crate::io::Device;
 use crate::store::memory::listed_of;
 use crate::store::read_path::ReadPath;
@@ -11,37 +13,64 @@ const CACHE_STEPS: usize = 8;
 
 const MIB: u64 = 1 << 20;
 
+/// How the parts come to bounds that are lower.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// A step closer: the rest waits for the next look.
+    Step,
+    /// All the way: nobody writes yet, or nobody will look again.
+    AtOnce,
+}
+
 impl<D: Device> ReadPath<D> {
     /// [`ReadPath::balance_memory`], if the last look is long enough ago.
     pub(crate) fn balance_memory_if_due(&self) {
         let now_ms = self.device.clock_ms();
         if self.memory.is_due(now_ms) {
             self.memory.refresh_machine(now_ms, || self.device.memory_bytes());
-            self.balance_memory(false);
+            self.balance_memory(Pace::Step);
         }
     }
 
-    /// Sets what memtables, superseded records and caches may take by what the other parts take now. Memtables and caches come there step by
-    /// step, memtables all the way where nobody writes yet (`at_once`).
-    pub(crate) fn balance_memory(&self, at_once: bool) {
-        let indexes = self.ordered.open().count() as u64;
-        let bounds = self.memory.demand(&self.options, indexes).bounds();
-        self.memory.bound_memtables(&bounds, &self.options, at_once);
+    /// [`ReadPath::balance_memory_if_due`] where nobody else does it: a store that is open for reading only has no threads of its own, so
+    /// those who have read a value from the device look.
+    pub(crate) fn balance_memory_of_reader(&self) {
+        if self.options.read_only {
+            self.balance_memory_if_due();
+        }
+    }
+
+    /// What there is of memory, and what the parts would take.
+    pub(crate) fn memory_demand(&self) -> Demand {
+        self.memory.demand(&self.options, self.ordered.open().count() as u64)
+    }
+
+    /// Sets what memtables, superseded records and caches may take by what the other parts take now. Memtables and caches come there at a pace.
+    pub(crate) fn balance_memory(&self, pace: Pace) {
+        let bounds = self.memory_demand().bounds();
+        self.memory.bound_memtables(&bounds, &self.options, pace == Pace::AtOnce);
         self.snapshots.bound_versions(listed_of(bounds.versions));
         for (cache, budget_bytes) in [(&*self.block_cache, bounds.block_cache), (&self.cache, bounds.cache)] {
             cache.set_budget(budget_bytes);
-            for _ in 0..CACHE_STEPS {
-                if !cache.fit() {
-                    break;
-                }
+            let mut steps = 1;
+            while cache.fit() && (pace == Pace::AtOnce || steps < CACHE_STEPS) {
+                steps += 1;
             }
         }
+    }
+
+    /// Lets a memtable have as many keys as there is memory for. Where nobody has looked yet how many the disk has room for it would have
+    /// the usual bound, and a store that is opened with little memory would take it for what it replays.
+    pub(crate) fn bound_memtable_by_memory(&self, ordered: &OrderedIndex<D>) {
+        let room = MemtableRoom { keys: self.memory.memtable_keys(), is_short: false, reserved_bytes: 0 };
+        ordered.memtable.limit(room);
     }
 
     /// Changes the budget of an open store, or leaves it to the store again.
     pub(crate) fn set_memory_bytes(&self, bytes: Option<u64>) -> Result<()> {
         self.memory.choose(bytes, &self.options)?;
-        self.balance_memory(false);
+        // The writer and upkeep take the other steps, where the store has threads for that.
+        self.balance_memory(if self.options.read_only || !self.options.background { Pace::AtOnce } else { Pace::Step });
         Ok(())
     }
 
@@ -49,7 +78,7 @@ impl<D: Device> ReadPath<D> {
     pub(crate) fn memory_stats(&self) -> MemoryStats {
         let of = |part| self.memory.accounts.bytes(part);
         MemoryStats {
-            budget_bytes: self.memory.budget(&self.options),
+            budget_bytes: self.memory_demand().budget,
             memtable_bytes: self.ordered.open().map(|ordered| ordered.memtable.memory_bytes()).sum(),
             run_bytes: of(Part::Runs),
             hash_bytes: of(Part::Hash),
@@ -63,7 +92,7 @@ impl<D: Device> ReadPath<D> {
 
     /// What an operator should know of the budget.
     pub(crate) fn memory_warnings(&self) -> Vec<String> {
-        let (budget, machine) = (self.memory.budget(&self.options), self.memory.machine());
+        let (budget, machine) = (self.memory_demand().budget, self.memory.machine());
         let mut warnings = Vec::new();
         if self.memory.is_chosen() && budget > machine {
             warnings.push(format!(
@@ -72,7 +101,7 @@ impl<D: Device> ReadPath<D> {
                 machine / MIB
             ));
         }
-        let least = self.memory.demand(&self.options, self.ordered.open().count() as u64).least_budget();
+        let least = self.memory.taken(&self.options, self.ordered.open().count() as u64);
         if least > budget {
             warnings.push(format!(
                 "filters and the slots of `hash` tables cannot be given back, and with the least that other parts need they take {} MiB \

@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crate::flow::conditional::{Requirement, Wanted};
 use crate::index::memtable::MemtableRoom;
@@ -9,7 +10,7 @@ use crate::io::{Device, UNIT_BYTES};
 use crate::log::Claim;
 use crate::store::engine::Engine;
 use crate::sync::as_another_thread;
-use crate::{Batch, Db, Durability, Error, IndexKind, Options};
+use crate::{Batch, Db, Durability, Error, IndexKind, Options, Step};
 
 /// A store that works only when it is told to, on a simulated machine with a real directory for the file that LMDB maps.
 fn store(directory: &tempfile::TempDir) -> (SimDevice, Db<SimDevice>) {
@@ -98,6 +99,35 @@ fn a_full_memtable_is_not_waited_for_once_there_is_room_for_more() {
         as_another_thread(|| ordered.fit_memtable(usize::MAX).expect("the machine runs"));
         None
     });
+}
+
+/// A writer that finds the memtable full waits for the committer, who finds it nearly empty: overwritten operands count no more.
+#[test]
+fn a_full_memtable_is_not_waited_for_once_it_is_nearly_empty() {
+    let directory = tempfile::tempdir().expect("a directory for the test can be made");
+    let (_device, db) = store(&directory);
+    let table = db.create_table("t", IndexKind::Lsm).expect("the table can be made");
+    let engine: &Arc<Engine<SimDevice>> = &db.engine.engine;
+    let ordered = engine.ordered.get(IndexKind::Lsm).expect("it is open");
+    let limit = |keys| ordered.memtable.limit(MemtableRoom { keys, is_short: false, reserved_bytes: 0 });
+    limit(3);
+    for key in 0..3u8 {
+        table.put_with(&[key], b"value", Durability::None).expect("the machine runs");
+    }
+    engine.background.commits.store(true, Ordering::SeqCst);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| table.put_with(b"fourth", b"value", Durability::None));
+        while !ordered.throttle.is_waited_for() {
+            assert!(!writer.is_finished(), "the memtable is full");
+            std::thread::yield_now();
+        }
+        as_another_thread(|| {
+            limit(100);
+            db.step(Step::CommitAhead).expect("the machine runs");
+        });
+        writer.join().expect("the writer does not panic").expect("the machine runs");
+    });
+    assert_eq!(ordered.memtable.active_keys(), 4, "nothing was committed");
 }
 
 /// A writer that has found no segment waits for one to be made; others append to the segment that it left room in, and end what

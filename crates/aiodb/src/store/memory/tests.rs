@@ -34,7 +34,7 @@ fn too_little_is_refused_with_what_is_enough() {
     assert!(memory(&with(least - 1), 8 << 30).is_err());
     let opened = memory(&with(64 * MIB), 8 << 30).expect("it is enough");
     assert!(opened.choose(Some(least - 1), &with(64 * MIB)).is_err());
-    assert_eq!(opened.budget(&with(64 * MIB)), 64 * MIB, "what is refused changes nothing");
+    assert_eq!(opened.demand(&with(64 * MIB), 1).budget, 64 * MIB, "what is refused changes nothing");
 }
 
 #[test]
@@ -44,9 +44,9 @@ fn the_default_follows_the_machine_and_a_chosen_budget_does_not() {
         let memory = memory(&options, 8 << 30).expect("it is enough");
         let budget = chosen.unwrap_or(2 << 30);
         memory.refresh_machine(9_999, || 1 << 30);
-        assert_eq!(memory.budget(&options), budget, "it is not asked for all the time");
+        assert_eq!(memory.demand(&options, 1).budget, budget, "it is not asked for all the time");
         memory.refresh_machine(10_000, || 1 << 30);
-        assert_eq!(memory.budget(&options), chosen.unwrap_or(256 * MIB));
+        assert_eq!(memory.demand(&options, 1).budget, chosen.unwrap_or(256 * MIB));
     }
 }
 
@@ -83,4 +83,44 @@ fn what_is_held_does_not_raise_the_least_budget() {
     let bounds = memory.demand(&options, 1).bounds();
     assert_eq!((bounds.block_cache, bounds.cache), (0, 0), "caches give way");
     assert_eq!(keys_of(bounds.memtables, &options), 16 << 10);
+}
+
+/// The default is a quarter of the memory, but not where caches would have nothing then and most of the machine would be free.
+#[test]
+fn the_default_grows_with_what_cannot_be_given_back_and_a_chosen_budget_does_not() {
+    for chosen in [None, Some(2 << 30)] {
+        let options = Options { memory_bytes: chosen, cache_bytes: 256 * MIB, ..Options::default() };
+        let memory = memory(&options, 8 << 30).expect("it is enough");
+        let demand = || memory.demand(&options, 1);
+        assert_eq!(demand().budget, 2 << 30);
+        let slots = Held::new(&memory.accounts, Part::Hash, 3 << 30);
+        let bounds = demand().bounds();
+        match chosen {
+            None => {
+                assert!((4 << 30..5 << 30).contains(&demand().budget), "{:?}", demand());
+                assert_eq!(bounds.cache, 256 * MIB);
+                assert!(bounds.block_cache > 512 * MIB && bounds.memtables > 256 * MIB, "{bounds:?}");
+            }
+            Some(budget) => {
+                assert_eq!((demand().budget, bounds.block_cache, bounds.cache), (budget, 0, 0));
+                assert_eq!(keys_of(bounds.memtables, &options), 16 << 10);
+            }
+        }
+        slots.set(20 << 30);
+        let bounds = demand().bounds();
+        assert_eq!(demand().budget, chosen.unwrap_or(6 << 30), "others need memory, too");
+        assert_eq!((bounds.block_cache, bounds.cache), (if chosen.is_none() { 8 * MIB } else { 0 }, 0));
+    }
+}
+
+#[test]
+fn what_is_taken_counts_all_indexes_but_no_moment_of_buffers() {
+    let options = Options { memory_bytes: Some(64 * MIB), ..Options::default() };
+    let memory = memory(&options, 8 << 30).expect("it is enough");
+    let one = memory.taken(&options, 1);
+    assert!((MEMTABLES * (16 << 10) * 300..20 * MIB).contains(&(memory.taken(&options, 2) - one)));
+    let _merge = Held::new(&memory.accounts, Part::Buffers, 1 << 30);
+    assert_eq!(memory.taken(&options, 1), one);
+    let _filters = Held::new(&memory.accounts, Part::Runs, 1 << 20);
+    assert_eq!(memory.taken(&options, 1), one + MIB);
 }

@@ -32,7 +32,7 @@ pub struct StoreArgs {
     #[arg(long, value_name = "FILES", value_parser = value_parser!(u32).range(8..))]
     pub max_open_files: Option<u32>,
     /// Memory that the store may take in all, caches and memtables included [default: a quarter of what the machine has or the control group
-    /// allows, at least 64 MiB]
+    /// allows, at least 64 MiB, and more for many keys]
     #[arg(long, value_name = "BYTES")]
     pub memory_bytes: Option<u64>,
 }

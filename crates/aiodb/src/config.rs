@@ -159,10 +159,11 @@ pub struct Options {
     /// `checkpoint_bytes` of log. Default false.
     pub read_only: bool,
     /// Memory that the store may take in all, in bytes: memtables, filters and fences of sorted runs, slots of `hash` tables, superseded records
-    /// for snapshots, buffers and both caches. What cannot be given back comes first; memtables have a part of the rest, never less than 10 MB; the
-    /// caches have what is left, and give memory back when other parts grow. Pages of LMDB's file are not among it: the system takes them back.
+    /// for snapshots, buffers and both caches. What cannot be given back comes first, then sizes that are chosen here; memtables have a part of the rest, never
+    /// less than 10 MB, the cache of blocks what is left. Caches give memory back when other parts grow. Pages of LMDB's file are not among it: the system takes them back.
     /// Default `None`: a quarter of the memory that the machine has, or that the process's control group or its limit of address space allow, at
-    /// least 64 MiB, and more where sizes that are chosen here for caches and memtables need more; a limit that changes is followed.
+    /// least 64 MiB, and up to three quarters where what cannot be given back and sizes that are chosen here would leave less than an eighth to the
+    /// other parts; a limit that changes is followed.
     /// [`crate::Db::set_memory_bytes`] changes it. Less than an empty store takes is refused. See `docs/decisions/0057-one-memory-budget.md`.
     pub memory_bytes: Option<u64>,
     /// How many stores share the memory that there is: where `memory_bytes` is not chosen, each takes its part. Default 1.

@@ -1,29 +1,38 @@
 package io.aiodb.cassandra.table;
 
+import java.nio.file.Path;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.apache.cassandra.config.InheritingClass;
 
-/** The stores of kind {@code aiodb} that the configurations of a node name: they share its memory. */
+/**
+ * The stores of kind {@code aiodb} that the configurations of a node name without memory of their own: they share the node's.
+ */
 final class ConfiguredStores {
     /** The name of the class of memtables whose rows are in a store. */
     private static final String MEMTABLE = "io.aiodb.cassandra.AiodbMemtable";
 
+    /** Stands for those of a configuration that names none. */
+    private static final List<Path> DEFAULT_DIRECTORIES = List.of();
+
     private ConfiguredStores() {}
 
     /**
-     * How many there are; configurations with the same directories name one.
+     * How many there are; configurations with the same directories, however these are written, name one.
      *
      * @param configurations those of {@code cassandra.yaml}; null if there are none
      */
     static int count(Map<String, InheritingClass> configurations) {
-        Set<String> directories = new HashSet<>();
+        Set<List<Path>> directories = new HashSet<>();
         for (InheritingClass configuration : configurations == null ? Set.<InheritingClass>of() : configurations.values()) {
             if (MEMTABLE.equals(className(configuration, configurations))
                     && StoreConfiguration.AIODB.equals(
-                            parameter(configuration, configurations, "store", StoreConfiguration.AIODB))) {
-                directories.add(parameter(configuration, configurations, "directory", ""));
+                            parameter(configuration, configurations, StoreConfiguration.STORE, StoreConfiguration.AIODB))
+                    && parameter(configuration, configurations, StoreConfiguration.MEMORY, null) == null) {
+                String given = parameter(configuration, configurations, StoreConfiguration.DIRECTORY, null);
+                directories.add(given == null ? DEFAULT_DIRECTORIES : StoreConfiguration.directories(given));
             }
         }
         return directories.size();

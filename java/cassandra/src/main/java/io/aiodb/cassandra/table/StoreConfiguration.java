@@ -30,7 +30,7 @@ import org.apache.cassandra.exceptions.ConfigurationException;
  *       directory {@code aiodb-stores} in each of the {@code data_file_directories} that there were when the store was made;
  *       for other stores in the first of them
  *   <li>{@code memory}: memory that the store may take in all, for all tables together, as {@code 2GiB}; default a quarter of what
- *       the machine has or the control group allows, divided among the stores that {@code cassandra.yaml} names. Only for
+ *       the machine has or the control group allows, divided among the stores that {@code cassandra.yaml} names without one. Only for
  *       {@code aiodb}
  *   <li>{@code cache}: a part of it for values written or read lately, as {@code 256MiB}; default none. Only for {@code aiodb}
  *   <li>{@code index}: of the rows of tables that are made or truncated from now on: {@code lsm} (default), sorted runs, whose
@@ -56,11 +56,11 @@ import org.apache.cassandra.exceptions.ConfigurationException;
  * @param storeParameters of the store, as its provider names them
  */
 public record StoreConfiguration(String store, Path directory, Durability durability, Map<String, String> storeParameters) {
-    private static final String STORE = "store";
+    static final String STORE = "store";
     private static final String DURABILITY = "durability";
     private static final String INTERVAL = "interval";
-    private static final String DIRECTORY = "directory";
-    private static final String MEMORY = "memory";
+    static final String DIRECTORY = "directory";
+    static final String MEMORY = "memory";
     private static final String CACHE = "cache";
     private static final String INDEX = "index";
     private static final String INLINE_BYTES = "inline_bytes";
@@ -263,7 +263,7 @@ public record StoreConfiguration(String store, Path directory, Durability durabi
                 .orElseThrow(() -> Quantities.refused(MAX_OPEN_FILES, value, "give a number, " + LEAST_OPEN_FILES + " or more"));
     }
 
-    private static List<Path> directories(String given) {
+    static List<Path> directories(String given) {
         return Arrays.stream(given.split(","))
                 .map(directory -> Path.of(directory.strip()).toAbsolutePath().normalize())
                 .toList();

@@ -19,6 +19,10 @@ class ConfiguredStoresTest {
         assertEquals(1, ConfiguredStores.count(Map.of("aiodb", aiodb, "synced", synced)));
         InheritingClass apart = new InheritingClass("aiodb", null, Map.of("directory", "/disk2/rows"));
         assertEquals(2, ConfiguredStores.count(Map.of("aiodb", aiodb, "synced", synced, "apart", apart)));
+        InheritingClass same = new InheritingClass("aiodb", null, Map.of("directory", "/disk2/./old/../rows/"));
+        assertEquals(2, ConfiguredStores.count(Map.of("aiodb", aiodb, "apart", apart, "same", same)));
+        InheritingClass sized = new InheritingClass("aiodb", null, Map.of("directory", "/disk3/rows", "memory", "2GiB"));
+        assertEquals(2, ConfiguredStores.count(Map.of("aiodb", aiodb, "apart", apart, "sized", sized)), "it has its own");
         InheritingClass redis = aiodb(Map.of("store", "redis", "directory", "/disk3"));
         assertEquals(1, ConfiguredStores.count(Map.of("aiodb", aiodb, "redis", redis)));
         InheritingClass circular = new InheritingClass("circular", null, Map.of());

@@ -169,13 +169,15 @@ impl Demand {
         let versions = self.versions.clamp((self.budget / VERSIONS_SHARE).min(free.saturating_sub(floors) / 2));
         let movable = free.saturating_sub(versions);
         let above_floors = movable.saturating_sub(floors);
-        let chosen = [self.indexes * self.memtables.chosen_above(), self.block_cache.chosen_above(), self.cache];
-        let wanted = chosen.iter().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes));
+        let of_memtables = self.indexes.saturating_mul(self.memtables.chosen_above());
+        let chosen = [of_memtables, self.block_cache.chosen_above(), self.cache];
+        // Each may be the largest number there is, from somebody who wants no bound.
+        let wanted: u128 = chosen.iter().copied().map(u128::from).sum();
         let [memtables, block_cache, cache] = chosen.map(|wish| {
-            if wanted <= above_floors {
+            if wanted <= u128::from(above_floors) {
                 wish
             } else {
-                (u128::from(above_floors) * u128::from(wish) / u128::from(wanted)) as u64
+                (u128::from(above_floors) * u128::from(wish) / wanted) as u64
             }
         });
         // With the floors of parts of which the store decides.
@@ -201,8 +203,9 @@ impl Demand {
 
     /// The least budget with which all parts have, beside their floors, the sizes that somebody has chosen.
     pub(crate) fn needed(&self) -> u64 {
-        let chosen = self.indexes.max(1) * self.memtables.chosen_above() + self.block_cache.chosen_above();
-        self.least_budget().saturating_add(self.block_cache.least + chosen).saturating_add(self.cache)
+        let of_memtables = self.indexes.max(1).saturating_mul(self.memtables.chosen_above());
+        let beside = [self.block_cache.least, of_memtables, self.block_cache.chosen_above(), self.cache];
+        beside.into_iter().fold(self.least_budget(), u64::saturating_add)
     }
 }
 

@@ -184,6 +184,28 @@ fn chosen_caches_share_what_is_left_as_they_wish() {
     assert!(bounds.cache > 0 && bounds.cache.abs_diff(3 * bounds.block_cache) < 4, "{bounds:?}");
 }
 
+/// Who wants no bound may say so with the largest number.
+#[test]
+fn sizes_without_bound_are_divided_within_the_budget() {
+    let most = u64::MAX;
+    let wishes = [most, most - 1, most / 2, 100 * MIB, 0];
+    for (block_cache, cache) in wishes.into_iter().flat_map(|one| wishes.map(|other| (one, other))) {
+        for (memtables, indexes) in [decided(9 * MIB, 300 * MIB), chosen(9 * MIB, most)].into_iter().zip([1, 2]) {
+            let asked = Demand { memtables, indexes, block_cache: chosen(0, block_cache), cache, ..demand(256 * MIB) };
+            let bounds = asked.bounds();
+            let all = bounds.versions + indexes * bounds.memtables + bounds.block_cache + bounds.cache;
+            assert!(asked.fixed + all <= asked.budget, "{asked:?} is divided into {bounds:?}");
+            assert!(bounds.block_cache <= block_cache && bounds.cache <= cache, "{bounds:?} of {asked:?}");
+            if block_cache > 200 * MIB || cache > 200 * MIB {
+                assert_eq!(default_bytes(8 << 30, 1, asked.needed()), 6 << 30, "{asked:?}");
+            }
+        }
+    }
+    let both = Demand { block_cache: chosen(0, most), cache: most, ..demand(256 * MIB) };
+    let bounds = both.bounds();
+    assert!(bounds.cache > 90 * MIB && bounds.cache == bounds.block_cache, "equal wishes have equal parts: {bounds:?}");
+}
+
 #[test]
 fn the_least_budget_is_enough_for_all_floors() {
     for indexes in 0..3 {

@@ -38,7 +38,7 @@ const PREFETCHED_LINES: usize = 64;
 pub(super) enum Pages {
     /// Faster where much of the memory is in use.
     Large,
-    /// Nothing is taken in which no entry lies.
+    /// Nothing is taken in which no entry lies, also where the system makes large pages of all memory unasked.
     Small,
 }
 
@@ -113,10 +113,11 @@ impl Blocks {
         let all = (self.count() + count) * self.block_bytes;
         assert!(all / GRANULE_BYTES < u32::MAX as usize, "addresses have 32 bits");
         let mapping = MmapOptions::new().len(count * self.block_bytes).map_anon()?;
-        if self.pages == Pages::Large {
-            // With small pages the cache is slower, nothing else.
-            let _ = mapping.advise(Advice::HugePage);
-        }
+        // Where it is refused, the system's own choice slows the cache down or takes more memory than is counted, nothing else.
+        let _ = mapping.advise(match self.pages {
+            Pages::Large => Advice::HugePage,
+            Pages::Small => Advice::NoHugePage,
+        });
         let memory = Arc::new(MmapRaw::from(mapping));
         self.blocks.extend((0..count).map(|number| {
             let block = Arc::new(Block { memory: Arc::clone(&memory), start: number * self.block_bytes });

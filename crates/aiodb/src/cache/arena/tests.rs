@@ -44,3 +44,23 @@ fn memory_that_was_given_back_is_of_small_pages_until_it_is_used_again() {
     fill_and_empty(&mut blocks, 3);
     assert_eq!(large(&blocks), [true; 8]);
 }
+
+/// Else a system that makes large pages unasked takes memory that no entry lies in, and takes what was given back again.
+#[test]
+fn memory_of_small_pages_is_of_small_pages_from_the_start() {
+    if !std::fs::exists("/sys/kernel/mm/transparent_hugepage").expect("the system says") {
+        return;
+    }
+    let mut blocks = Blocks::none(64 << 10, Pages::Small);
+    // Longer than a large page, in two mappings.
+    [64, 40].into_iter().for_each(|count| blocks.add(count).expect("the system has that much memory"));
+    let small =
+        |blocks: &Blocks, block: u32| flags_at(blocks.blocks[block as usize].block.at(0) as usize).contains(" nh ");
+    let all = 0..blocks.count() as u32;
+    assert!(all.clone().all(|block| small(&blocks, block)), "before an entry comes");
+    all.clone().for_each(|block| fill_and_empty(&mut blocks, block));
+    assert!(all.clone().all(|block| small(&blocks, block)), "when it was full");
+    all.clone().for_each(|block| blocks.give_back(block));
+    all.clone().for_each(|block| fill_and_empty(&mut blocks, block));
+    assert!(all.clone().all(|block| small(&blocks, block)), "when it is used again");
+}

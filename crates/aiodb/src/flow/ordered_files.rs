@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::flow::upkeep::memory::Pace;
 use crate::format::manifest::MANIFEST_NAMES;
 use crate::format::manifest::Manifest;
 use crate::index::lmdb::LmdbIndex;
@@ -136,9 +135,8 @@ impl<D: Device> ReadPath<D> {
         };
         // Another thread may have been faster only if it opened the same; LMDB refuses a second environment.
         let index = self.ordered_index(committed, ranges);
-        self.bound_memtable_by_memory(&index);
+        self.share_memory_with(&index);
         let _ = self.ordered.set(index);
-        self.balance_memory(Pace::Step);
         Ok(())
     }
 

@@ -327,6 +327,11 @@ impl Memtable {
         keys > self.limit.keys.swap(keys, Ordering::Relaxed)
     }
 
+    /// Lets the active memtable have no more than so many keys. What is known of the room on the disk stays.
+    pub(crate) fn limit_further(&self, keys: usize) {
+        self.limit.keys.fetch_min(keys, Ordering::Relaxed);
+    }
+
     /// Whether a memtable that could not be committed for lack of room may have more keys all the same.
     pub(crate) fn may_grow(&self, without_bound: bool) -> bool {
         without_bound || self.active_load() < MAX_ACTIVE_KEYS

@@ -47,7 +47,12 @@ impl<D: Device> ReadPath<D> {
 
     /// Sets what memtables, superseded records and caches may take by what the other parts take now. Memtables and caches come there at a pace.
     pub(crate) fn balance_memory(&self, pace: Pace) {
-        let bounds = self.memory_demand().bounds();
+        self.balance_memory_for(self.ordered.open().count() as u64, pace);
+    }
+
+    /// [`ReadPath::balance_memory`] for so many ordered indexes.
+    fn balance_memory_for(&self, indexes: u64, pace: Pace) {
+        let bounds = self.memory.demand(&self.options, indexes).bounds();
         self.memory.bound_memtables(&bounds, &self.options, pace == Pace::AtOnce);
         self.snapshots.bound_versions(listed_of(bounds.versions));
         for (cache, budget_bytes) in [(&*self.block_cache, bounds.block_cache), (&self.cache, bounds.cache)] {
@@ -64,6 +69,13 @@ impl<D: Device> ReadPath<D> {
     pub(crate) fn bound_memtable_by_memory(&self, ordered: &OrderedIndex<D>) {
         let room = MemtableRoom { keys: self.memory.memtable_keys(), is_short: false, reserved_bytes: 0 };
         ordered.memtable.limit(room);
+    }
+
+    /// Divides the memory for one ordered index more, before others see it: its memtable and those that there are have their parts at once.
+    pub(crate) fn share_memory_with(&self, new: &OrderedIndex<D>) {
+        self.balance_memory_for(self.ordered.open().count() as u64 + 1, Pace::Step);
+        self.bound_memtable_by_memory(new);
+        self.ordered.open().for_each(|ordered| ordered.memtable.limit_further(self.memory.memtable_keys()));
     }
 
     /// Changes the budget of an open store, or leaves it to the store again.
@@ -113,3 +125,6 @@ impl<D: Device> ReadPath<D> {
         warnings
     }
 }
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests;

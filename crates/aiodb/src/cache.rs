@@ -26,7 +26,7 @@ mod arena;
 mod shard;
 
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::metrics::counter::Counter;
 use crate::sync::{Rank, RwLock, RwLockReadGuard};
@@ -43,6 +43,10 @@ const MIN_SHARD_BYTES: u64 = 1 << 20;
 
 /// A shard with less than this could hold nothing.
 const LEAST_SHARD_BYTES: u64 = 16 << 10;
+
+/// A look at a cache that shrinks empties so many blocks, or blocks of so many bytes: it may be the writer's thread that looks.
+const BLOCKS_PER_LOOK: usize = 64;
+const BYTES_PER_LOOK: usize = 4 << 20;
 
 /// Where bytes lie, in one life of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +81,8 @@ pub(crate) struct Cache {
     misses: Counter,
     /// Relaxed: it publishes nothing, and shards come to it later.
     budget_bytes: AtomicU64,
+    /// The shard with which the next look begins. Relaxed: any will do.
+    next: AtomicUsize,
 }
 
 /// A shard on cache lines of its own, so that threads working on neighbours do not slow each other down.
@@ -113,19 +119,36 @@ impl Cache {
         self.budget_bytes.store(budget_bytes, Ordering::Relaxed);
     }
 
-    /// Brings each shard a step closer to the budget. True if there is more to do. Those who look for entries, or insert some, wait for no
-    /// more than one block of a shard to be emptied.
+    /// Brings the shards closer to the budget, block by block in turn, and stops when much was emptied: the next call goes on with the
+    /// shard that comes next. True if there is more to do. Who looks for an entry, or inserts some, waits for one block of his shard to be emptied,
+    /// and now and then for a smaller table of the entries that are left.
     pub(crate) fn fit(&self) -> bool {
-        let Some(budget_bytes) = self.budget_bytes().checked_div(self.shards.len() as u64) else { return false };
-        let mut more = false;
-        for shard in &self.shards {
+        let count = self.shards.len();
+        let Some(budget_bytes) = self.budget_bytes().checked_div(count as u64) else { return false };
+        let mut at = self.next.load(Ordering::Relaxed) % count;
+        let (mut blocks, mut bytes, mut fitting) = (0, 0, 0);
+        while fitting < count && blocks < BLOCKS_PER_LOOK && bytes < BYTES_PER_LOOK {
+            let shard = &self.shards[at];
+            at = (at + 1) % count;
             if !self.read(shard).is_to_fit(budget_bytes) {
+                fitting += 1;
                 continue;
             }
-            let fitted = shard.0.write().expect(NO_PANIC).fit(budget_bytes);
-            more |= matches!(fitted, Fitted::Partly);
+            let (step_bytes, fitted) = {
+                let mut shard = shard.0.write().expect(NO_PANIC);
+                (shard.step_bytes(budget_bytes), shard.fit(budget_bytes))
+            };
+            blocks += usize::from(step_bytes > 0);
+            bytes += step_bytes;
+            match fitted {
+                Fitted::Wholly => fitting += 1,
+                Fitted::Partly => fitting = 0,
+                // The other shard has the budget already. This one's memory goes back here, without the lock.
+                Fitted::Replaced(before) => (fitting, bytes) = (fitting + 1, bytes + before.memory_bytes()),
+            }
         }
-        more
+        self.next.store(at, Ordering::Relaxed);
+        fitting < count
     }
 
     /// Whether there is a cache at all.

@@ -35,8 +35,8 @@ const MAX_BLOCKS: usize = 8 * BLOCKS;
 /// A shard that grows gets one block more for so many that it has, or more: else each bit more would be a mapping of its own.
 const GROWTH_SHARE: usize = 8;
 
-/// A step to a smaller budget empties so many blocks at most.
-const EMPTIED_PER_STEP: usize = 3;
+/// A budget falls by a block when so many were emptied for that, at most: entries that stay take some of what is gained.
+const EMPTIED_PER_BLOCK: usize = 3;
 
 /// With room for so many times its entries the table of a shard that shrinks becomes smaller.
 const SPARE_ENTRIES: usize = 4;
@@ -63,6 +63,8 @@ pub(super) struct Shard {
     budget_bytes: usize,
     /// Blocks that may be in use at a time, the spare one among them.
     most_blocks: usize,
+    /// Blocks that were emptied since the budget fell by one.
+    emptied: usize,
 }
 
 /// What a step to another budget has come to.
@@ -72,7 +74,7 @@ pub(super) enum Fitted {
     /// There is more to do.
     Partly,
     /// An empty shard has taken the place of this one, which is better dropped without a lock.
-    Replaced(#[expect(dead_code, reason = "it is only dropped")] Box<Shard>),
+    Replaced(Box<Shard>),
 }
 
 /// Blocks from the one to be emptied next to the one that is being filled.
@@ -102,6 +104,7 @@ impl Shard {
             ghosts: Ghosts::new(remembered),
             budget_bytes,
             most_blocks: count,
+            emptied: 0,
         })
     }
 
@@ -110,7 +113,7 @@ impl Shard {
         reachable(budget_bytes) != self.budget_bytes || self.owes_leaving
     }
 
-    /// Comes a step closer to another budget. A step takes about as long as an insertion that finds no room.
+    /// Comes a step closer to another budget. A step empties one block at most, as an insertion that finds no room does.
     pub(super) fn fit(&mut self, budget_bytes: u64) -> Fitted {
         let wanted = reachable(budget_bytes);
         if wanted == self.budget_bytes {
@@ -130,9 +133,9 @@ impl Shard {
         } else if wanted > self.budget_bytes {
             self.grow_to(wanted);
         } else {
-            // Where little is in use there is nothing to be emptied.
-            let has_less = self.used_blocks() < wanted / block_bytes && self.held_bytes() <= wanted;
-            let next = if has_less { 0 } else { self.budget_bytes.saturating_sub(block_bytes) };
+            // Of what is not in use nothing is to be emptied.
+            let in_use = self.held_bytes().max((self.used_blocks() + 1) * block_bytes);
+            let next = in_use.min(self.budget_bytes.saturating_sub(block_bytes));
             self.shrink_to(wanted.max(next));
         }
         if self.budget_bytes == wanted { Fitted::Wholly } else { Fitted::Partly }
@@ -150,18 +153,21 @@ impl Shard {
             }
         }
         (self.budget_bytes, self.most_blocks) = (budget_bytes, wanted.min(self.blocks.count()));
-        self.owes_leaving = false;
+        (self.owes_leaving, self.emptied) = (false, 0);
     }
 
+    /// Empties a block, if there is more in use than so much, and has this budget unless the next step has to empty another one for it.
     fn shrink_to(&mut self, budget_bytes: usize) {
         let most_blocks = (budget_bytes / self.blocks.block_bytes()).min(self.blocks.count());
         let is_above = |shard: &Shard| shard.used_blocks() >= most_blocks || shard.held_bytes() > budget_bytes;
-        for _ in 0..EMPTIED_PER_STEP {
-            // Of a block that is emptied some entries may go to the spare one: so one at least stays free.
-            if !is_above(self) || !self.evict() {
-                break;
+        // Of a block that is emptied some entries may go to the spare one: so one at least stays free.
+        if is_above(self) && self.evict() {
+            self.emptied += 1;
+            if is_above(self) && self.emptied < EMPTIED_PER_BLOCK {
+                return;
             }
         }
+        self.emptied = 0;
         (self.budget_bytes, self.most_blocks) = (budget_bytes, most_blocks);
         if self.entries.capacity() > SPARE_ENTRIES * self.entries.len() {
             let blocks = &self.blocks;
@@ -227,6 +233,11 @@ impl Shard {
             let (address, _) = found.remove();
             self.blocks.forget(address);
         }
+    }
+
+    /// Bytes of entries that a step to this budget empties, at most: those of a block, or none where it is not smaller.
+    pub(super) fn step_bytes(&self, budget_bytes: u64) -> usize {
+        if reachable(budget_bytes) < self.budget_bytes { self.blocks.block_bytes() } else { 0 }
     }
 
     /// Bytes of all entries, also of those in leaving blocks, and of all bookkeeping.

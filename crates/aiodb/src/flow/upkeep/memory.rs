@@ -8,9 +8,6 @@ use crate::io::Device;
 use crate::store::memory::listed_of;
 use crate::store::read_path::ReadPath;
 
-/// Steps by which caches come to their budgets at one look. Each empties a few blocks of each shard: the rest waits for the next look.
-const CACHE_STEPS: usize = 8;
-
 const MIB: u64 = 1 << 20;
 
 /// How the parts come to bounds that are lower.
@@ -57,10 +54,7 @@ impl<D: Device> ReadPath<D> {
         self.snapshots.bound_versions(listed_of(bounds.versions));
         for (cache, budget_bytes) in [(&*self.block_cache, bounds.block_cache), (&self.cache, bounds.cache)] {
             cache.set_budget(budget_bytes);
-            let mut steps = 1;
-            while cache.fit() && (pace == Pace::AtOnce || steps < CACHE_STEPS) {
-                steps += 1;
-            }
+            while cache.fit() && pace == Pace::AtOnce {}
         }
     }
 

@@ -223,8 +223,12 @@ impl Shard {
         let Some(address) = address else { return };
         let blocks = &self.blocks;
         self.entries.insert_unique(hash, address, |address| blocks.place(*address).hash());
-        // The table may have grown.
-        while self.held_bytes() > self.budget_bytes && self.evict() {}
+        // The table may have grown: what it has taken is memory of blocks.
+        if self.held_bytes() > self.budget_bytes {
+            while self.held_bytes() > self.budget_bytes && self.evict() {}
+            self.give_back_free();
+            self.owes_leaving |= !self.leaving.is_empty();
+        }
     }
 
     /// Takes out an entry that will not be asked for again.

@@ -246,6 +246,20 @@ fn a_smaller_budget_gives_memory_back_step_by_step_and_popular_entries_stay() {
     }
 }
 
+/// The table of many small entries is memory that blocks of the large ones before them had.
+#[test]
+fn the_table_of_entries_grows_at_the_expense_of_blocks() {
+    let (cache, budget) = (cache(1 << 20), 1 << 20);
+    for number in 0..2000 {
+        get(&cache, number, 1000);
+    }
+    for number in 2000..60_000 {
+        get(&cache, number, 0);
+    }
+    // But for spare blocks.
+    assert!(cache.memory_bytes() <= budget + budget / 16, "{} of {budget} bytes", cache.memory_bytes());
+}
+
 /// The thread that looks may be the one that batches wait for.
 #[test]
 fn a_look_gives_back_a_few_blocks_and_the_next_one_goes_on() {

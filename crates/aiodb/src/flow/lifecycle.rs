@@ -72,6 +72,10 @@ impl<D: Device> Engine<D> {
         if recovered.rebuilt {
             unless_full(engine.checkpoint())?;
         }
+        if engine.options.read_only {
+            // What was replayed cannot be given back, and nobody looks before the first read.
+            engine.balance_memory(Pace::AtOnce);
+        }
         let _ = engine.recovered.set(recovered);
         engine.dropping.begin();
         Ok(engine)

@@ -2,7 +2,7 @@ use std::path::Path;
 
 use crate::io::Device;
 use crate::io::sim::SimDevice;
-use crate::{Db, IndexKind, Options};
+use crate::{Db, Durability, IndexKind, Options};
 
 const MIB: u64 = 1 << 20;
 
@@ -44,4 +44,23 @@ fn a_second_index_takes_its_part_from_the_first() {
     let keys = [IndexKind::Lsm, IndexKind::Lmdb].map(|kind| most_keys(&db, kind));
     assert_eq!(keys, [engine.memory.memtable_keys(); 2]);
     assert!(keys[0] < alone, "{keys:?} of {alone} keys");
+}
+
+/// Slots of `hash` tables that the log's end has made are known when it is open: nobody may read for long.
+#[test]
+fn a_store_that_is_only_read_counts_what_it_has_replayed() {
+    let device = SimDevice::new(1);
+    device.create_dir(Path::new("/store")).expect("the machine runs");
+    let options = Options { memory_bytes: Some(40 * MIB), background: false, segment_bytes: MIB, ..Options::default() };
+    let db = Db::open_on(device.clone(), "/store", options.clone()).expect("the store can be made");
+    let table = db.create_table("t", IndexKind::Hash).expect("a table can be made");
+    for number in 0..60_000_u64 {
+        table.put_with(&number.to_be_bytes(), b"small", Durability::None).expect("the machine runs");
+    }
+    db.sync().expect("the machine runs");
+    let device = device.process_death();
+    let db = Db::open_on(device, "/store", Options { read_only: true, ..options }).expect("it opens");
+    let engine = &db.engine.engine;
+    assert!(engine.memory_stats().hash_bytes > MIB / 2, "{:?}", engine.memory_stats());
+    assert_eq!(engine.block_cache.budget_bytes(), engine.memory_demand().bounds().block_cache);
 }

@@ -71,7 +71,8 @@ class NativeLibraryTest {
             Native.close(never);
         }
         String path = directory.resolve("store").toString();
-        long store = Native.open(new String[] {path}, 0, 1000, 0, false, -1, 4 << 20, 0, "none", "lmdb", 0, "none");
+        long store = Native.open(
+                new String[] {path}, 0, 1000, -1, 1, 0, false, -1, 4 << 20, 0, "none", "lmdb", 0, "none");
         long table = Native.createTable(store, "t", false);
         ByteBuffer heap = ByteBuffer.allocate(16);
         assertDefect(() -> Native.getArray(store, table, 0, heap, 4));

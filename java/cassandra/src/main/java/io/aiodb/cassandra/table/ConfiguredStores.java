@@ -11,9 +11,6 @@ import org.apache.cassandra.config.InheritingClass;
  * The stores of kind {@code aiodb} that the configurations of a node name without memory of their own: they share the node's.
  */
 final class ConfiguredStores {
-    /** The name of the class of memtables whose rows are in a store. */
-    private static final String MEMTABLE = "io.aiodb.cassandra.AiodbMemtable";
-
     /** Stands for those of a configuration that names none. */
     private static final List<Path> DEFAULT_DIRECTORIES = List.of();
 
@@ -27,7 +24,7 @@ final class ConfiguredStores {
     static int count(Map<String, InheritingClass> configurations) {
         Set<List<Path>> directories = new HashSet<>();
         for (InheritingClass configuration : configurations == null ? Set.<InheritingClass>of() : configurations.values()) {
-            if (MEMTABLE.equals(className(configuration, configurations))
+            if (isStored(className(configuration, configurations))
                     && StoreConfiguration.AIODB.equals(
                             parameter(configuration, configurations, StoreConfiguration.STORE, StoreConfiguration.AIODB))
                     && parameter(configuration, configurations, StoreConfiguration.MEMORY, null) == null) {
@@ -36,6 +33,17 @@ final class ConfiguredStores {
             }
         }
         return directories.size();
+    }
+
+    /** Whether the rows of memtables of this class are in a store. A name without a package is one of Cassandra's own. */
+    private static boolean isStored(String className) {
+        try {
+            return className != null
+                    && StoredMemtable.class.isAssignableFrom(
+                            Class.forName(className, false, ConfiguredStores.class.getClassLoader()));
+        } catch (ClassNotFoundException e) {
+            return false;
+        }
     }
 
     private static String className(InheritingClass configuration, Map<String, InheritingClass> configurations) {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::flow::upkeep::merges::Shortage;
 use crate::flow::upkeep::reclaim::victim::DELETE_BYTES;
 use crate::format::record::Kind;
 use crate::index::ordered::OrderedIndex;
@@ -17,11 +18,8 @@ use crate::{Error, Result};
 const MERGED_FOR_ROOM_BYTES: u64 = 64 << 20;
 const MERGED_FOR_ROOM_STEPS: usize = 128;
 
-/// Where newer runs have at least one in so many bytes of the oldest, they are merged with it before segments are emptied: an index
-/// is small beside its records, and what is moved for want of a merge is written again and again.
-const MERGED_FIRST_SHARE: u64 = 16;
-
-/// And where all else was in vain, if they have one in so many: the oldest run is not written again for next to nothing.
+/// Where all else was in vain, runs are merged with the oldest if they have one in so many of its bytes: it is not written again for next
+/// to nothing.
 pub(crate) const MERGED_LAST_SHARE: u64 = 64;
 
 /// How often a write that finds no room makes some before it is refused.
@@ -155,7 +153,8 @@ impl<D: Device> WritePath<D> {
         }
         // Until tags are settled and runs are merged, overwritten records count as alive.
         let settled = self.settle_tags(SETTLED_FOR_ROOM);
-        let mut merged = self.merge_for_room(|| self.compact_some(MERGED_FIRST_SHARE));
+        self.look_for_garbage(Shortage::Full);
+        let mut merged = self.merge_for_room(|| self.merge_for_garbage());
         if self.empty_segments()? {
             self.free_emptied(claim)?;
         }
@@ -205,7 +204,7 @@ impl<D: Device> WritePath<D> {
 
     /// Merges the runs as well where that may be much work for little. True if there was anything to merge.
     fn merge_last(&self) -> bool {
-        self.look_for_garbage(true);
+        self.look_for_garbage(Shortage::InVain);
         self.merge_for_room(|| Ok(self.compact_some(MERGED_LAST_SHARE)? || self.merge_for_garbage()?))
     }
 

@@ -19,7 +19,7 @@ use crate::sync::{Rank, RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub(crate) const MAX_ACTIVE_KEYS: usize = 512 << 10;
 
 /// So many bytes beside the places of keys count as one key in the bounds of a memtable: inline values, long keys, further entries of a key.
-const BYTES_PER_KEY: usize = 256;
+pub(crate) const BYTES_PER_KEY: usize = 256;
 
 /// Bytes of memory of a key in a memtable, about: a short one with its entry, and its part of nodes that are not full.
 pub(crate) const KEY_BYTES: usize = 300;

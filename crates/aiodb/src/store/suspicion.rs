@@ -26,6 +26,8 @@ pub(crate) struct Look {
     pub(crate) live: u64,
     /// How many runs there are: one hides nothing.
     pub(crate) runs: usize,
+    /// Whether the memtable is empty: it hides what it has superseded in runs until it is one.
+    pub(crate) is_committed: bool,
     /// The sequence up to which there are runs.
     pub(crate) until: u64,
 }
@@ -60,25 +62,27 @@ impl Suspicion {
 
     /// Looks at what counts as alive now: garbage is suspected where it is half as much again as it was, and `tolerated` bytes more.
     pub(crate) fn look(&self, look: Look, tolerated: u64) {
-        self.look_for_room(look, tolerated, u64::MAX);
+        self.look_for_room(look, tolerated, u64::MAX, 0);
     }
 
-    /// Like [`Suspicion::look`] on a full disk: garbage is suspected also where it may be as many bytes as the oldest run has, which is
-    /// written again for it.
-    pub(crate) fn look_for_room(&self, look: Look, tolerated: u64, oldest_bytes: u64) {
+    /// Like [`Suspicion::look`] on a full disk: garbage is suspected also where it may be `worth` bytes, and then the oldest run, which
+    /// has `oldest_bytes`, is written again for it.
+    pub(crate) fn look_for_room(&self, look: Look, tolerated: u64, worth: u64, oldest_bytes: u64) {
         let (least, more) = self.grown(look);
-        if more > (least / 2).max(tolerated) || more >= oldest_bytes.max(1) {
-            self.bytes.store(more, Ordering::Relaxed);
+        let is_worth_it = more >= worth.max(1);
+        if is_worth_it || more > (least / 2).max(tolerated) {
+            self.bytes.store(if is_worth_it { more.max(oldest_bytes) } else { more }, Ordering::Relaxed);
             self.until.store(look.until, Ordering::Relaxed);
         }
     }
 
     /// The bytes that counted as alive when fewest did, and how many more do now.
-    fn grown(&self, Look { live, runs, .. }: Look) -> (u64, u64) {
+    fn grown(&self, Look { live, runs, is_committed, .. }: Look) -> (u64, u64) {
         let least = self.least_live.load(Ordering::Relaxed);
-        let least = if runs < 2 { live } else { least.min(live) };
+        let least = if runs < 2 && is_committed { live } else { least.min(live) };
         self.least_live.store(least, Ordering::Relaxed);
-        (least, live - least)
+        // There is nothing to merge with one run.
+        (least, if runs < 2 { 0 } else { live - least })
     }
 
     /// Whether the suspected garbage comes first in this round of upkeep, in which there was another merge.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::error::message_of;
 use crate::flow::room::MERGED_LAST_SHARE;
+use crate::flow::upkeep::merges::Shortage;
 use crate::io::Device;
 use crate::log::{Claim, State};
 use crate::store::append_path::AppendPath;
@@ -303,11 +304,16 @@ impl<D: Device> Engine<D> {
         if full && !reclaimed && self.checkpoint_state().0 == 0 {
             reclaimed = some(self.commit_memtables_if_any())? && some(self.reclaim_some())?;
         }
-        self.look_for_garbage(full);
+        self.look_for_garbage(match full {
+            false => Shortage::None,
+            true if reclaimed => Shortage::Full,
+            true => Shortage::InVain,
+        });
         let can_merge = !self.snapshots.is_short();
-        let merged = merged || full && can_merge && some(self.compact_some(MERGED_LAST_SHARE))?;
-        let is_turn = can_merge && (!merged || self.suspicion.is_urgent());
+        let is_turn = can_merge && (full || !merged || self.suspicion.is_urgent());
         let merged = is_turn && some(self.merge_for_garbage())? || merged;
+        let is_in_vain = full && !merged && !reclaimed;
+        let merged = is_in_vain && can_merge && some(self.compact_some(MERGED_LAST_SHARE))? || merged;
         let rests = !(reclaimed || settled || spilled || deleted || merged || filtered) && self.has_rested();
         let merged = merged || rests && can_merge && some(self.merge_at_rest())?;
         let (retired, lag_bytes) = self.checkpoint_state();

@@ -12,7 +12,7 @@ use crate::index::ordered::OrderedIndex;
 use crate::index::runs::filtering::Filtering;
 use crate::index::runs::{Compaction, RunContext};
 use crate::io::{Device, InPhase, Phase};
-use crate::log::State;
+use crate::log::{Segment, State};
 use crate::store::dropping::Dropped;
 use crate::store::suspicion::Look;
 use crate::store::upkeep::Upkeep;
@@ -22,6 +22,19 @@ use crate::{IndexKind, Result};
 /// The oldest run takes part in merges for the sake of garbage if the others together have at least one in so many of its bytes, or if
 /// more garbage is suspected than it has bytes.
 const MERGED_FOR_GARBAGE_SHARE: u64 = 16;
+
+/// On a full disk the oldest run is not merged for less garbage than one part in so many of a segment, if it has more bytes than that.
+const LEAST_GARBAGE_SHARE: u64 = 4;
+
+/// How short of room a store is that looks for garbage.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shortage {
+    None,
+    /// Writes find no segment.
+    Full,
+    /// Nor can any be emptied: garbage is worth as many bytes as are written for it.
+    InVain,
+}
 
 /// What has become of a step of a merge.
 enum Stepped {
@@ -136,14 +149,20 @@ impl<D: Device> Upkeep<D> {
     }
 
     /// Looks whether runs may hide much garbage: whether much more counts as alive than when least did since they were merged for its
-    /// sake. On a full disk less is much.
-    pub(crate) fn look_for_garbage(&self, is_full: bool) {
-        let runs = self.ordered.get(IndexKind::Lsm).and_then(|ordered| ordered.committed.runs());
-        let Some(runs) = runs.filter(|_| !self.suspicion.is_any()) else { return };
-        let look = Look { live: self.live_bytes(), runs: runs.len(), until: runs.until() };
+    /// sake. On a full disk, so much is much that a merge pays.
+    pub(crate) fn look_for_garbage(&self, shortage: Shortage) {
+        let Some(ordered) = self.ordered.get(IndexKind::Lsm).filter(|_| !self.suspicion.is_any()) else { return };
+        let Some(runs) = ordered.committed.runs() else { return };
+        let is_committed = ordered.memtable.len() == 0;
+        let look = Look { live: self.live_bytes(), runs: runs.len(), is_committed, until: runs.until() };
         let tolerated = TOLERATED_SEGMENTS * self.segments.segment_bytes;
-        if is_full {
-            self.suspicion.look_for_room(look, tolerated, runs.oldest_bytes());
+        if shortage != Shortage::None {
+            let oldest_bytes = runs.oldest_bytes();
+            let worth = worth_of_merge(self.least_moved_share(), self.log_bytes(), oldest_bytes);
+            let worth = if shortage == Shortage::InVain { worth.min(oldest_bytes) } else { worth };
+            // Less makes no segment worth emptying.
+            let worth = worth.max(oldest_bytes.min(self.segments.segment_bytes / LEAST_GARBAGE_SHARE));
+            self.suspicion.look_for_room(look, tolerated, worth, oldest_bytes);
         } else if self.snapshots.oldest().0.saturating_add(1) < look.until {
             // What a merge finds would be retained for that snapshot, whose segments are kept too.
             self.suspicion.note(look);
@@ -172,8 +191,16 @@ impl<D: Device> Upkeep<D> {
 
     /// Bytes of all records that count as alive.
     fn live_bytes(&self) -> u64 {
-        let in_use = self.segments.iter().filter(|segment| matches!(segment.state(), State::Active | State::Sealed));
-        in_use.map(|segment| segment.live_but_deletes()).sum()
+        self.segments_in_use().map(|segment| segment.live_but_deletes()).sum()
+    }
+
+    /// Bytes of all segments that are in use.
+    fn log_bytes(&self) -> u64 {
+        self.segments_in_use().count() as u64 * self.segments.segment_bytes
+    }
+
+    fn segments_in_use(&self) -> impl Iterator<Item = &Segment<D>> {
+        self.segments.iter().filter(|segment| matches!(segment.state(), State::Active | State::Sealed))
     }
 
     /// Does a bounded part of the merges of a store in which nothing else is to be done: they find the garbage that few runs hide. True if
@@ -274,6 +301,14 @@ impl<D: Device> Upkeep<D> {
             outcome => outcome.map(Some),
         }
     }
+}
+
+/// Bytes of garbage that a merge with the oldest run, of `oldest_bytes`, should find on a full disk. Emptying segments of which `moved` is
+/// the share that is moved writes moved / (1 - moved) bytes for a byte of room. If garbage of h of the log's L bytes is not known, `moved` is
+/// higher by h / L, which costs h / L / (1 - moved)^2 bytes more; a merge for each H bytes of garbage costs `oldest_bytes` / H. With h = H / 2 on
+/// the average the sum is least where H = (1 - moved) (2 L `oldest_bytes`)^(1/2).
+fn worth_of_merge(moved: f64, log_bytes: u64, oldest_bytes: u64) -> u64 {
+    ((1.0 - moved) * (2.0 * log_bytes as f64 * oldest_bytes as f64).sqrt()) as u64
 }
 
 #[cfg(all(test, not(feature = "shuttle")))]

@@ -1,9 +1,9 @@
 //! What the runs say of the work that is ahead of them.
 
-use super::set::Run;
+use super::set::{Run, RunSet};
 use super::turns::{MANY_RUNS, MOST_RUNS, steps_for};
 use super::{FILE_BYTES, Runs};
-use crate::index::memtable::{MAX_ACTIVE_KEYS, MemtableRoom};
+use crate::index::memtable::{BYTES_PER_KEY, MAX_ACTIVE_KEYS, MemtableRoom};
 use crate::io::{Device, UNIT_BYTES};
 use crate::{Error, Result};
 
@@ -12,6 +12,15 @@ const MOST_STEPS: usize = 32;
 
 /// Bytes that a key takes in a run, at most: keys of the greatest length, and several operands.
 const KEY_BYTES: u64 = 640;
+
+/// New keys take at most so many times the bytes of those that there are, as a rule...
+const KEY_BYTES_RATIO: u64 = 2;
+
+/// ...where there are so many.
+const LEAST_KNOWN_KEYS: u64 = 4096;
+
+/// And no less than this: so many bytes beside a key count as another one.
+const LEAST_KEY_BYTES: u64 = BYTES_PER_KEY as u64;
 
 /// Bytes of two manifests, about.
 const MANIFEST_BYTES: u64 = 64 << 10;
@@ -22,9 +31,16 @@ const MIN_MEMTABLE_KEYS: u64 = 256;
 /// The memtable takes at most one in so many of the free bytes of the disk.
 const SHARE_OF_FREE: u64 = 4;
 
+/// But room is kept for as many as take one in so many of the bytes of all runs: a memtable of few keys is flushed often, and each flush waits
+/// for the disk several times.
+const SHARE_OF_RUNS: u64 = 2;
+
+/// And for no more than so many.
+const MOST_KEPT_KEYS: u64 = 128 << 10;
+
 /// A file has at most one in so many of the free bytes of the disk, since a merge needs room for as much as a file of each run that
 /// it takes in.
-const FILES_OF_FREE: u64 = 64;
+const FILES_OF_FREE: u64 = 16;
 
 /// But files are not made smaller than this.
 const LEAST_FILE_BYTES: u64 = 128 << 10;
@@ -101,22 +117,34 @@ impl<D: Device> Runs<D> {
     /// How many keys both memtables may have so that their runs find room, and the merges that follow.
     pub(crate) fn memtable_room(&self) -> MemtableRoom {
         let free = self.free_bytes();
-        let merges = self.merge_bytes() + MANIFEST_BYTES;
-        let fit = free.saturating_sub(merges) / SHARE_OF_FREE / (2 * KEY_BYTES);
-        let keys = fit.clamp(MIN_MEMTABLE_KEYS, MAX_ACTIVE_KEYS as u64);
-        let need = |keys| 2 * keys * KEY_BYTES + merges;
-        MemtableRoom { keys: keys as usize, is_short: free < need(MIN_MEMTABLE_KEYS), reserved_bytes: need(keys) }
-    }
-
-    /// Bytes that merges may yet have to write before files of their inputs go: a file goes when its last key is merged.
-    fn merge_bytes(&self) -> u64 {
-        let bytes: u64 = self.set().map_or(0, |set| set.runs.iter().map(unmerged_bytes).sum());
-        if bytes == 0 { 0 } else { bytes + bytes / FOOTERS_SHARE + self.file_bytes().min(bytes) }
+        let (merges, run_bytes, key_bytes) = self.set().map_or((0, 0, KEY_BYTES), |set| sizes(&set, self.file_bytes()));
+        let merges = merges + MANIFEST_BYTES;
+        let need = |keys, key_bytes| 2 * keys * key_bytes + merges;
+        let fit = free.saturating_sub(merges) / (2 * key_bytes);
+        let kept = (run_bytes / SHARE_OF_RUNS / (2 * key_bytes)).min(MOST_KEPT_KEYS);
+        let range = MIN_MEMTABLE_KEYS..=MAX_ACTIVE_KEYS as u64;
+        let keys = (fit / SHARE_OF_FREE).max(kept.min(fit / 2)).clamp(*range.start(), *range.end());
+        MemtableRoom {
+            keys: keys as usize,
+            is_short: free < need(MIN_MEMTABLE_KEYS, KEY_BYTES),
+            reserved_bytes: need(keys.max(kept), key_bytes).max(need(MIN_MEMTABLE_KEYS, KEY_BYTES)),
+        }
     }
 
     pub(super) fn free_bytes(&self) -> u64 {
         self.device.free_bytes(&self.directory).unwrap_or(u64::MAX)
     }
+}
+
+/// Bytes that merges may yet have to write before files of their inputs go: a file goes when its last key is merged. Then, bytes of all runs, and
+/// what a key takes in them.
+fn sizes<D: Device>(set: &RunSet<D>, file_bytes: u64) -> (u64, u64, u64) {
+    let unmerged: u64 = set.runs.iter().map(unmerged_bytes).sum();
+    let merges = if unmerged == 0 { 0 } else { unmerged + unmerged / FOOTERS_SHARE + file_bytes.min(unmerged) };
+    let (bytes, keys) =
+        set.pieces().fold((0, 0), |(bytes, keys), piece| (bytes + piece.file.bytes(), keys + piece.file.footer.keys));
+    let known = (keys >= LEAST_KNOWN_KEYS).then(|| KEY_BYTES_RATIO * bytes / keys);
+    (merges, bytes, known.map_or(KEY_BYTES, |known| known.clamp(LEAST_KEY_BYTES, KEY_BYTES)))
 }
 
 /// Bytes of the longest file of a run that are not merged: of the first file, a part may be.

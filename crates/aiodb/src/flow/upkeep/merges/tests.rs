@@ -2,6 +2,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::worth_of_merge;
 use crate::filter::TableFilter;
 use crate::index::memtable::MemtableRoom;
 use crate::io::Device;
@@ -149,6 +150,32 @@ fn garbage_that_the_oldest_run_hides_makes_room_on_a_full_disk() {
     for key in (0..3).flat_map(|_| 0..1000) {
         world.put_large(key);
     }
+}
+
+/// Large values are overwritten on a disk with little room, beside many small records. The index of all is not written again for each segment
+/// that is emptied.
+#[test]
+fn on_a_full_disk_runs_are_merged_as_often_as_that_pays() {
+    let world = World::with_segments(1 << 20, SMALL_KEYS, 800);
+    world.device.set_capacity(Some(world.device.used_bytes() / 5 * 7));
+    let mut random = fastrand::Rng::with_seed(1);
+    for _ in 0..4000 {
+        world.put_large(random.u64(..800));
+        [Step::WriteBehind, Step::CommitAhead, Step::Upkeep]
+            .into_iter()
+            .for_each(|step| world.db.step(step).expect("the machine runs"));
+    }
+    let last = world.run_files().into_iter().max().expect("there are runs");
+    let files: u64 = last.file_stem().and_then(|stem| stem.to_str()?.parse().ok()).expect("its name is its number");
+    // Merged for whatever garbage there may be, they would be three and a half thousand.
+    assert!(files < 1500, "{files} files of runs were made");
+}
+
+/// See docs/decisions/0064-merges-for-garbage-on-a-full-disk.md.
+#[test]
+fn a_merge_is_worth_more_garbage_where_segments_are_emptier() {
+    let worth = |moved| worth_of_merge(moved, 50_000, 400);
+    assert_eq!([1.0, 0.75, 0.5, 0.0].map(worth), [0, 1581, 3162, 6324]);
 }
 
 /// What a merge finds is retained for a snapshot that is older than the newest run, and takes room until that ends.

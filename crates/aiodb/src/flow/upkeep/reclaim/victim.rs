@@ -72,6 +72,14 @@ impl<D: Device> Upkeep<D> {
         (true, oldest.filter(is_worth_it))
     }
 
+    /// The share of a segment that is moved to empty the one with the fewest live records.
+    pub(crate) fn least_moved_share(&self) -> f64 {
+        let segment_bytes = self.segments.segment_bytes;
+        let sealed = self.segments.iter().filter(|segment| segment.state() == State::Sealed);
+        let least = sealed.map(|segment| segment.bytes_to_move()).min();
+        least.map_or(1.0, |least| least.min(segment_bytes) as f64 / segment_bytes as f64)
+    }
+
     /// The life of the oldest segment, but for one, that holds records which no index refers to; the highest number if there is
     /// none.
     pub(super) fn oldest_life_with_dead_records(&self, but: Option<&Segment<D>>) -> u64 {

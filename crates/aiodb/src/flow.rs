@@ -5,6 +5,7 @@
 //! work behind the scenes (`upkeep`). Its promises are those of `docs/durability.md`. It never has state of its own between two calls: that
 //! is in `store`, in layers, and a flow is a method of the lowest layer that has what it uses.
 
+pub(crate) mod applied;
 pub(crate) mod batch;
 pub(crate) mod cached;
 pub(crate) mod conditional;

@@ -179,6 +179,12 @@ pub enum Bug {
     VersionFilterForgetsKey,
     /// What only the oldest snapshot sees is left out when versions come to files, or are merged there.
     VersionMergeForgetsOldest,
+    /// A merge is written as the put of what it makes while an earlier write of its key waits to be published.
+    FoldOverlooksWaiting,
+    /// It is written so although another write of its key came to the log after the look-up.
+    FoldOverlooksLater,
+    /// It is written so over a value that will expire.
+    FoldOutlivesBase,
 }
 
 #[cfg(feature = "planted-bugs")]
@@ -207,7 +213,7 @@ mod switch {
 
     impl Bug {
         /// Bugs that one thread is enough for: the simulator finds them.
-        pub const ALL: [Bug; 72] = [
+        pub const ALL: [Bug; 74] = [
             Bug::AckBeforeFlush,
             Bug::EarlierBatchesUnflushed,
             Bug::SegmentHeaderUnflushed,
@@ -280,6 +286,8 @@ mod switch {
             Bug::FrozenVersionsUnseen,
             Bug::VersionFilterForgetsKey,
             Bug::VersionMergeForgetsOldest,
+            Bug::FoldOverlooksWaiting,
+            Bug::FoldOutlivesBase,
         ];
 
         /// Whether only tables of kind `lsm` run into it.
@@ -289,7 +297,7 @@ mod switch {
 
         /// Bugs that several threads run into: `tests/interleavings/` and the one of epochs find them. The simulator sees
         /// the bugs that need no more than a write that waits while another thread goes on.
-        pub const OF_THREADS: [Bug; 15] = [
+        pub const OF_THREADS: [Bug; 16] = [
             Bug::EpochMovesUnderReaders,
             Bug::DeleteGoneEarly,
             Bug::LateBaseHidesOperands,
@@ -305,6 +313,7 @@ mod switch {
             Bug::TurnAskedLate,
             Bug::StepEndsBeforeItsTurn,
             Bug::OldLookUpBelieved,
+            Bug::FoldOverlooksLater,
         ];
     }
 }

@@ -102,10 +102,7 @@ impl<D: Device> Table<D> {
     pub fn merge_with(&self, key: &[u8], operand: &[u8], options: impl Into<WriteOptions>) -> Result<Sequence> {
         self.engine.check_open()?;
         self.check_merge(key, operand)?;
-        let generation = self.slot.generation()?;
-        let stored = self.engine.stored(&generation, key, operand)?;
-        let operation = self.engine.merge_operation(generation, key, &stored);
-        self.engine.write(&[operation], self.durability(&options.into()))
+        self.engine.merge(self.slot.generation()?, key, operand, self.durability(&options.into()))
     }
 
     /// Removes all keys from `start` (inclusive) to `end` (exclusive; empty = to the table's end) in the store's

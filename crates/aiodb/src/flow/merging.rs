@@ -54,12 +54,24 @@ impl<D: Device> ReadPath<D> {
         base: Option<&[u8]>,
         operands: &mut Vec<Vec<u8>>,
     ) -> Result<Vec<u8>> {
-        let (name, operator) = self.merge_operator(generation)?;
         if base.is_none() && operands.len() == 1 && self.is_value_alone(generation) {
+            self.check_merge_operator(generation)?;
             return Ok(operands.remove(0));
         }
         let oldest_first: Vec<&[u8]> = operands.iter().rev().map(Vec::as_slice).collect();
-        let value = guarded(name, || operator.merge(key, base, &oldest_first))?;
+        self.applied(generation, key, base, &oldest_first)
+    }
+
+    /// What the operator makes of a base and operands, oldest first.
+    pub(crate) fn applied(
+        &self,
+        generation: &Generation,
+        key: &[u8],
+        base: Option<&[u8]>,
+        oldest_first: &[&[u8]],
+    ) -> Result<Vec<u8>> {
+        let (name, operator) = self.merge_operator(generation)?;
+        let value = guarded(name, || operator.merge(key, base, oldest_first))?;
         self.check_value(&value)?;
         Ok(value)
     }

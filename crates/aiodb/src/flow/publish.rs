@@ -48,10 +48,10 @@ impl<'a> Publication<'a> {
         if self.form.chunked { self.value } else { &[] }
     }
 
-    /// The entry of an ordered index, with the value where that is short enough for the table.
+    /// The entry of an ordered index, with the value where that is short enough for the table's memtable.
     pub(crate) fn entry(&self, generation: &Generation) -> Entry {
         let Placed { sequence, location, separate, .. } = *self.placed;
-        let most = generation.settings.inline_bytes;
+        let most = generation.settings.memtable_bytes();
         let has_value = matches!(self.kind, Kind::Put | Kind::Merge) && separate.is_none() && !self.form.chunked;
         let inline = (has_value && most > 0 && self.value.len() <= most).then(|| Arc::from(self.value));
         Entry { kind: self.kind, sequence, location, separate, form: self.form, inline }

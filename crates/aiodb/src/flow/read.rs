@@ -302,7 +302,7 @@ impl<D: Device> ReadPath<D> {
     }
 
     /// A stored value as it was put.
-    fn plain<'a>(&self, location: Location, form: &Form, value: &'a [u8]) -> Result<Cow<'a, [u8]>> {
+    pub(crate) fn plain<'a>(&self, location: Location, form: &Form, value: &'a [u8]) -> Result<Cow<'a, [u8]>> {
         if !form.compressed {
             return Ok(Cow::Borrowed(value));
         }

@@ -18,6 +18,10 @@ const LSM_WITH_COMPRESSED_BLOCKS: u8 = 6;
 /// Set beside the kind of a table whose records come before the record that makes it.
 const INGESTED: u8 = 128;
 
+/// Of an `lsm` table that merges, values and operands of so many bytes lie in the memtable, if none lie in its runs: see
+/// [`Settings::memtable_bytes`].
+const MERGED_IN_MEMTABLE_BYTES: usize = 64;
+
 /// The longest name of a table, in bytes.
 const MAX_NAME_BYTES: usize = 255;
 
@@ -46,6 +50,13 @@ impl Settings {
     pub(crate) fn options(&self) -> TableOptions {
         let Settings { kind, compression, merge, inline_bytes, block_compression, compaction_filter } = self.clone();
         TableOptions { kind, compression, merge, inline_bytes, block_compression, compaction_filter }
+    }
+
+    /// Values of up to so many bytes lie in the memtable: those that come to its runs, and of a table that merges what operands are applied
+    /// to as they come.
+    pub(crate) fn memtable_bytes(&self) -> usize {
+        let merges = self.merge.is_some() && self.kind == IndexKind::Lsm;
+        if merges { self.inline_bytes.max(MERGED_IN_MEMTABLE_BYTES) } else { self.inline_bytes }
     }
 
     /// What it has that earlier programs know nothing of.

@@ -166,6 +166,12 @@ impl VersionChain {
         self.partial = true;
     }
 
+    /// Leaves values out that are longer than this; all of them if it is 0.
+    pub(crate) fn leave_out_values(&mut self, most: usize) {
+        let is_long = |entry: &&mut Entry| most == 0 || entry.inline_bytes() > most;
+        self.entries.iter_mut().filter(is_long).for_each(|entry| entry.inline = None);
+    }
+
     /// Adds an entry that is older than all others, and counts.
     pub(crate) fn push_oldest(&mut self, entry: Entry) {
         self.entries.push(entry);

@@ -101,6 +101,19 @@ impl<D: Device> OrderedIndex<D> {
         self.memtable.insert(&key, entry, superseded, |superseded| self.retain(&key, superseded))
     }
 
+    /// The records of a key that the memtables have. Those that lie below them are older, and may count where these are not complete.
+    pub(crate) fn recent(&self, table: u32, key: &[u8]) -> VersionChain {
+        let key = encode_key(table, key);
+        // Asked first, as in a look-up.
+        let deleted = self.ranges.newest_containing(&key, View::LATEST.sequence);
+        let mut chain = VersionChain::default();
+        self.memtable.lookup(&key, View::LATEST.sequence, &mut chain);
+        if deleted > 0 {
+            chain.cut(deleted, &mut Superseded::new());
+        }
+        chain
+    }
+
     /// Whether the record of a sequence is at this place, and is part of the key's value.
     pub(crate) fn is_current(&self, table: u32, key: &[u8], (from, sequence): (Location, u64)) -> Result<bool> {
         let chain = self.lookup(table, key, &View::LATEST)?;

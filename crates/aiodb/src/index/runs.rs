@@ -73,6 +73,8 @@ pub(crate) struct RunContext<'a> {
     pub(crate) life_of: &'a dyn Fn(u32) -> u64,
     /// How blocks of a table are compressed.
     pub(crate) compression_of: &'a dyn Fn(u32) -> Compression,
+    /// Up to how many bytes values of a table lie in runs.
+    pub(crate) inline_bytes_of: &'a dyn Fn(u32) -> usize,
     /// `None` where no table has a compaction filter.
     pub(crate) filtering: Option<&'a Filtering<'a>>,
 }

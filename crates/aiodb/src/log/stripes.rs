@@ -3,6 +3,7 @@
 use crate::format::batch::Placed;
 use crate::format::record::Kind;
 use crate::log::commit::Operation;
+use crate::planted::{self, Bug};
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Stripes, as a power of two: enough that two keys rarely share one while a conditional write is under way.
@@ -11,10 +12,10 @@ const STRIPES_LOG2: u32 = 15;
 /// The appends to a part of all keys.
 #[derive(Default)]
 struct Stripe {
-    /// The last sequence appended. Relaxed, like the next: it is changed under the commit lock, and read under it or by the thread
-    /// that has the log for itself.
+    /// The last sequence appended. Stored under the commit lock with Release, after the record counts as unpublished: a thread that reads
+    /// it with Acquire finds that count. Relaxed under that lock, and for the thread that has the log for itself.
     last: AtomicU64,
-    /// The last sequence of a record that is no operand.
+    /// The last sequence of a record that is no operand. Relaxed: read while no thread appends.
     last_base: AtomicU64,
     /// Records that are appended and not yet published. Raised under the commit lock, under which a conditional write notes the log's
     /// end, so Relaxed; lowered with Release and read with Acquire: a thread that finds none finds the published records.
@@ -55,11 +56,11 @@ impl Stripes {
                 continue;
             }
             let stripe = &self.stripes[Stripes::of(operation.append.table, operation.hash, kind)];
-            stripe.last.store(placed.sequence, Ordering::Relaxed);
+            stripe.unpublished.fetch_add(1, Ordering::Relaxed);
+            stripe.last.store(placed.sequence, Ordering::Release);
             if kind != Kind::Merge {
                 stripe.last_base.store(placed.sequence, Ordering::Relaxed);
             }
-            stripe.unpublished.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -76,6 +77,20 @@ impl Stripes {
 
     pub(crate) fn are_published(&self, stripes: &[usize]) -> bool {
         stripes.iter().all(|&stripe| self.stripes[stripe].unpublished.load(Ordering::Acquire) == 0)
+    }
+
+    /// The last sequence appended to each of these stripes, if all their records are published: a look-up that begins now finds them, and
+    /// all that there are as long as [`Stripes::end_at`] says so.
+    pub(crate) fn published_ends<const N: usize>(&self, stripes: &[usize; N]) -> Option<[u64; N]> {
+        let ends = stripes.map(|stripe| self.stripes[stripe].last.load(Ordering::Acquire));
+        (self.are_published(stripes) || planted::is_on(Bug::FoldOverlooksWaiting)).then_some(ends)
+    }
+
+    /// Whether these are still the last sequences appended to stripes. Asked under the commit lock.
+    pub(crate) fn end_at<const N: usize>(&self, stripes: &[usize; N], ends: &[u64; N]) -> bool {
+        let mut both = stripes.iter().zip(ends);
+        both.all(|(&stripe, end)| self.stripes[stripe].last.load(Ordering::Relaxed) == *end)
+            || planted::is_on(Bug::FoldOverlooksLater)
     }
 
     /// Whether nothing was appended to these stripes from a sequence on. Asked under the commit lock.

@@ -209,6 +209,11 @@ impl Catalog {
         found.unwrap_or(Compression::None)
     }
 
+    /// Up to how many bytes values of a generation lie in runs; 0 once no table has it.
+    pub(crate) fn inline_bytes(&self, id: u32) -> usize {
+        self.read().by_id.get(&id).map_or(0, |generation| generation.settings.inline_bytes)
+    }
+
     /// Gives a generation up that no table has got: it is to be purged.
     pub(crate) fn give_up(&self, generation: Arc<Generation>) -> Arc<Generation> {
         self.write().keep_compression(&generation);

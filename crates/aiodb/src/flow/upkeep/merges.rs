@@ -71,9 +71,11 @@ impl<D: Device> Upkeep<D> {
         let accounting = Accounting { died: &died, named: &named, ..*accounting };
         let (snapshots, ranges) = (&*self.snapshots, &*ordered.ranges);
         let compression_of = |table| self.catalog.block_compression(table);
-        let (life_of, compression_of) = (&life_of, &compression_of);
+        let inline_bytes_of = |table| self.catalog.inline_bytes(table);
+        let (life_of, compression_of, inline_bytes_of) = (&life_of, &compression_of, &inline_bytes_of);
         self.with_filtering(|filtering| {
-            work(&RunContext { accounting: &accounting, snapshots, ranges, life_of, compression_of, filtering })
+            let accounting = &accounting;
+            work(&RunContext { accounting, snapshots, ranges, life_of, compression_of, inline_bytes_of, filtering })
         })
     }
 

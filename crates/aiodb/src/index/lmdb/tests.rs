@@ -61,17 +61,27 @@ fn commit(index: &Index, immutable: &mut ImmutableMemtable) -> Result<Vec<u64>> 
     let accounting = Accounting { died: &died, ..Accounting::NONE };
     let snapshots = Snapshots::new(Arc::new(Retention::default()));
     let (accounting, ranges, life_of) = (&accounting, &*index.ranges, &|_| 0);
-    let compression_of = &|_| crate::Compression::None;
-    let context = RunContext { accounting, snapshots: &snapshots, ranges, life_of, compression_of, filtering: None };
+    let context = RunContext { accounting, ranges, life_of, ..quiet_context(&snapshots, ranges) };
     index.commit(immutable, &context)?;
     Ok(dead.into_inner())
 }
 
+/// What LMDB does not ask of a store, as it is where nothing happens.
+fn quiet_context<'a>(snapshots: &'a Snapshots, ranges: &'a Ranges) -> RunContext<'a> {
+    RunContext {
+        accounting: &Accounting::NONE,
+        snapshots,
+        ranges,
+        life_of: &|_| 0,
+        compression_of: &|_| crate::Compression::None,
+        inline_bytes_of: &|_| 0,
+        filtering: None,
+    }
+}
+
 fn carry_out_ranges(index: &Index) {
     let (ranges, snapshots) = (&*index.ranges, &*index.snapshots);
-    let compression_of = &|_| crate::Compression::None;
-    let accounting = &Accounting::NONE;
-    let context = RunContext { accounting, snapshots, ranges, life_of: &|_| 0, compression_of, filtering: None };
+    let context = quiet_context(snapshots, ranges);
     while index.carry_out_ranges(Urgency::WherePaid, &context).expect("the index can be changed") {}
 }
 

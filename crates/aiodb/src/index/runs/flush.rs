@@ -100,6 +100,7 @@ impl<'a, D: Device> Flush<'a, D> {
     }
 
     fn write(&mut self, memtable: &ImmutableMemtable, reached: &dyn Fn(usize)) -> Result<()> {
+        let mut bound = None;
         for (number, (key, chain)) in memtable.chains.iter().enumerate() {
             if number.is_multiple_of(KEYS_PER_PROGRESS) {
                 reached(number);
@@ -112,7 +113,13 @@ impl<'a, D: Device> Flush<'a, D> {
             if planted::is_on(Bug::RunPositionAhead) && chain.newest().is_some_and(is_last) {
                 continue;
             }
-            let chain = self.without_deleted(key, chain.clone());
+            let mut chain = self.without_deleted(key, chain.clone());
+            // A memtable may have longer values than runs.
+            let (_, most) = *bound
+                .filter(|(table, _)| *table == table_of(key))
+                .get_or_insert_with(|| (table_of(key), (self.changes.context.inline_bytes_of)(table_of(key))));
+            bound = Some((table_of(key), most));
+            chain.leave_out_values(most);
             if !chain.is_empty() {
                 self.add(key, &chain)?;
             }

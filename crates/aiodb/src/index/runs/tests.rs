@@ -27,8 +27,15 @@ use world::World;
 
 /// What runs ask of a store in which nothing dies and no segment is used again.
 fn quiet_context<'a>(snapshots: &'a Snapshots, ranges: &'a Ranges) -> RunContext<'a> {
-    let compression_of = &|_| Compression::None;
-    RunContext { accounting: &Accounting::NONE, snapshots, ranges, life_of: &|_| 1, compression_of, filtering: None }
+    RunContext {
+        accounting: &Accounting::NONE,
+        snapshots,
+        ranges,
+        life_of: &|_| 1,
+        compression_of: &|_| Compression::None,
+        inline_bytes_of: &|_| usize::MAX,
+        filtering: None,
+    }
 }
 
 /// The files that the runs name, with their lengths in bytes.

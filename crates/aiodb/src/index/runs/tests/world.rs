@@ -130,6 +130,7 @@ impl World {
             ranges: &self.ranges,
             life_of: &life_of,
             compression_of: &|table| self.compression_of(table),
+            inline_bytes_of: &|_| usize::MAX,
             filtering: None,
         })
     }

@@ -1,0 +1,115 @@
+//! The whole path of a merge: an operand in the log or, where memory has what it applies to, the put of what it makes.
+//!
+//! So a counter that is merged into again and again is one put over the other: it costs what a put costs, its operands do not pile up, and
+//! a get of it merges nothing. The put is a record as any other: all that holds of puts for snapshots, crashes, counts of live bytes and
+//! reclaim holds of it. It is right only at its place in the log: every older record of the key must have been seen, and none may
+//! have come in between. That is found out as for conditions (`conditional.rs`), but no merge waits for it: where it does not hold, or
+//! the value is not at hand, the operand itself is written, and folded later (`upkeep/fold.rs`).
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::flow::write::last_sequence;
+use crate::format::record::RECORD_HEADER_BYTES;
+use crate::index::chain::{Entry, VersionChain};
+use crate::index::ordered::look_up::LookUp;
+use crate::index::snapshots::View;
+use crate::io::Device;
+use crate::log::stripes::{RANGES, Stripes};
+use crate::planted::{self, Bug};
+use crate::store::catalog::Generation;
+use crate::store::write_path::WritePath;
+use crate::{Durability, IndexKind, Result, Sequence};
+
+/// A put of so few bytes is written for each operand. Of a longer value one is written when the operands have taken as many.
+const ALWAYS_APPLIED_BYTES: usize = 64;
+
+/// Below the memtable a key is looked up when it has so many operands there, and twice as many, and so on.
+const LOOKED_UP_AT: usize = 2;
+
+impl<D: Device> WritePath<D> {
+    /// Adds an operand to a key's value, and returns when it is acknowledged in its class.
+    pub(crate) fn merge(
+        &self,
+        generation: Arc<Generation>,
+        key: &[u8],
+        operand: &[u8],
+        durability: Durability,
+    ) -> Result<Sequence> {
+        if generation.kind() == IndexKind::Lsm
+            && let Some(sequence) = self.put_applied(&generation, key, operand, durability)?
+        {
+            return Ok(sequence);
+        }
+        let stored = self.stored(&generation, key, operand)?;
+        let operation = self.merge_operation(generation, key, &stored);
+        self.write(&[operation], durability)
+    }
+
+    /// Puts what an operand makes of a key's value. `None` if it cannot be: nothing has happened then.
+    fn put_applied(
+        &self,
+        generation: &Arc<Generation>,
+        key: &[u8],
+        operand: &[u8],
+        durability: Durability,
+    ) -> Result<Option<Sequence>> {
+        let stripes = [RANGES, Stripes::number(generation.id, self.hash(key))];
+        let Some(ends) = self.commit.stripes.published_ends(&stripes) else { return Ok(None) };
+        let Some(value) = self.value_with(generation, key, operand) else { return Ok(None) };
+        let stored = self.stored(generation, key, &value)?;
+        let operation = self.put_operation(Arc::clone(generation), key, &stored, None);
+        let is_right = || self.commit.stripes.end_at(&stripes, &ends);
+        let Some(appended) = self.append(&[operation], durability, None, is_right)? else { return Ok(None) };
+        if let Some((state, number)) = appended.unpublished {
+            self.timed(&self.meters.acknowledge_wait, || self.wait_durable(state, number))?;
+        }
+        Ok(Some(last_sequence(&appended.placed)))
+    }
+
+    /// What an operand makes of the records of a key, if memory has them, and the value is worth a put. An operator that fails fails those who
+    /// get the key: the operand stays.
+    fn value_with(&self, generation: &Generation, key: &[u8], operand: &[u8]) -> Option<Vec<u8>> {
+        let chain = self.records_in_memory(generation, key)?;
+        let mut parts = SmallVec::<[Cow<'_, [u8]>; 4]>::new();
+        for entry in chain.entries().iter().rev().filter(|entry| !entry.is_delete()) {
+            parts.push(self.plain(entry.location, &entry.form, entry.inline.as_ref()?).ok()?);
+        }
+        let has_base = chain.entries().last().is_some_and(|oldest| oldest.is_base() && !oldest.is_delete());
+        let mut values = parts.iter().map(|part| &**part);
+        let base = if has_base { values.next() } else { None };
+        let operands: SmallVec<[&[u8]; 4]> = values.chain(std::iter::once(operand)).collect();
+        let value = self.applied(generation, key, base, &operands).ok()?;
+        let of_operands = chain.entries().iter().filter(|entry| !entry.is_base());
+        let written = of_operands.map(|entry| entry.location.length as usize).sum::<usize>()
+            + RECORD_HEADER_BYTES
+            + key.len()
+            + operand.len();
+        let is_worthwhile = value.len() <= ALWAYS_APPLIED_BYTES.max(written);
+        (is_worthwhile && value.len() <= generation.settings.memtable_bytes()).then_some(value)
+    }
+
+    /// All records of a key that count, if memory has them with their values and none will expire.
+    fn records_in_memory(&self, generation: &Generation, key: &[u8]) -> Option<VersionChain> {
+        let ordered = self.ordered_of(generation);
+        let mut chain = ordered.recent(generation.id, key);
+        let depth = chain.operands() + 1;
+        if !chain.is_complete() {
+            let is_due = depth >= LOOKED_UP_AT && depth.is_power_of_two();
+            if !is_due || generation.settings.inline_bytes == 0 {
+                return None;
+            }
+            let _guard = self.epochs.pin();
+            // Who would have to read the device leaves the key to upkeep.
+            let Ok(LookUp::Found(found)) = ordered.begin_lookup(generation.id, key, &View::LATEST) else { return None };
+            chain = found;
+        }
+        let outlives = planted::is_on(Bug::FoldOutlivesBase);
+        let is_at_hand = |entry: &Entry| {
+            entry.is_delete() || entry.inline.is_some() && (entry.form.expires_ms.is_none() || outlives)
+        };
+        chain.entries().iter().all(is_at_hand).then_some(chain)
+    }
+}

@@ -219,6 +219,8 @@ RACES := EpochMovesUnderReaders:interleavings_of_pins \
 	LateBaseHidesOperands:interleavings_of_durable_writes_operands_and_checkpoints \
 	OperandHidesWhatWasMade:interleavings_of_snapshots_and_overtaken_operands \
 	MissedOperandOverlooked:interleavings_of_folding_by_writers \
+	FoldOverlooksLater:interleavings_of_merges_that_are_applied \
+	FoldOverlooksWaiting:interleavings_of_merges_that_are_applied \
 	ChangeCountedEarly:interleavings_of_puts_and_checkpoints ReserveNotedLate:interleavings_of_the_reserve \
 	ChunksOfAnotherTable:interleavings_of_batches_and_truncates \
 	BatchTornByTruncate:interleavings_of_batches_and_truncates TurnAskedLate:interleavings_of_full_memtables \

@@ -23,7 +23,9 @@ pub fn hunt(bug: Bug, seeds: u64) -> Option<Found> {
     let (firsts, tables) = match bug {
         // Only there must work that makes room never be refused.
         Bug::ReserveTakenByPuts => (&[FIRST_BOUNDED][..], Tables::Any),
-        Bug::InlineSurvivesOverwrite | Bug::MovedValueLost => (&[FIRST_INLINE][..], Tables::Lsm),
+        Bug::InlineSurvivesOverwrite | Bug::MovedValueLost | Bug::FoldOverlooksWaiting | Bug::FoldOutlivesBase => {
+            (&[FIRST_INLINE][..], Tables::Lsm)
+        }
         Bug::BackupForgetsRun | Bug::BackupLetsRunsGo => (&[FIRST_BESIDE][..], Tables::Lsm),
         Bug::IngestUnprotected | Bug::IngestUncounted | Bug::IngestIdReused => (&[FIRST_INGESTED][..], Tables::Lsm),
         Bug::FilteredInPlace | Bug::DropBeatsPut | Bug::AskedAboveSnapshot | Bug::VerdictOfNeighbour => {

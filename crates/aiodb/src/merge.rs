@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 pub use frames::Frames;
 
-/// An associative function that combines a key's value with operands, which are stored as they come and combined when
-/// the key is read. The same operands in the same order must always give the same value, in every process that opens
+/// An associative function that combines a key's value with operands, which are combined as they come where memory has the value, and
+/// else stored and combined when the key is read. The same operands in the same order must always give the same value, in every process that opens
 /// the store, and combining neighbours first must not change it.
 ///
 /// A table names its operator when it is made ([`crate::TableOptions::merge`]); the program registers it each time it

@@ -92,8 +92,8 @@ impl<D: Device> Table<D> {
         self.engine.put(self.slot.generation()?, key, value, durability, options.expires_ms)
     }
 
-    /// Adds an operand to a key's value in the store's durability class, without reading it: the table's merge operator
-    /// combines them when the key is read. At most 1 MiB, or a quarter of a segment.
+    /// Adds an operand to a key's value in the store's durability class, without a read of the device: the table's merge operator
+    /// combines them now, if memory has the value, or when the key is read. At most 1 MiB, or a quarter of a segment.
     pub fn merge(&self, key: &[u8], operand: &[u8]) -> Result<Sequence> {
         self.merge_with(key, operand, WriteOptions::default())
     }

@@ -17,9 +17,9 @@ use crate::index::chain::{Entry, VersionChain};
 use crate::index::ordered::look_up::LookUp;
 use crate::index::snapshots::View;
 use crate::io::Device;
-use crate::log::stripes::{RANGES, Stripes};
+use crate::log::stripes::{Ends, RANGES, Stripes};
 use crate::planted::{self, Bug};
-use crate::store::catalog::Generation;
+use crate::store::catalog::{Generation, TableSlot};
 use crate::store::write_path::WritePath;
 use crate::{Durability, IndexKind, Result, Sequence};
 
@@ -28,6 +28,31 @@ const ALWAYS_APPLIED_BYTES: usize = 64;
 
 /// Below the memtable a key is looked up when it has so many operands there, and twice as many, and so on.
 const LOOKED_UP_AT: usize = 2;
+
+/// A put or a merge of a batch.
+pub(crate) struct BatchWrite<'a> {
+    pub(crate) slot: &'a Arc<TableSlot>,
+    pub(crate) key: &'a [u8],
+    /// Of a merge.
+    pub(crate) operand: Option<&'a [u8]>,
+}
+
+/// Merges of a batch that are written as puts.
+pub(crate) struct Applied {
+    /// What is put in which generation of a table, by the number of the write; none for those that stay as they are.
+    values: Vec<Option<(u32, Vec<u8>)>>,
+    /// The stripes of all keys that are merged into, and where they ended before the keys were looked up.
+    stripes: SmallVec<[usize; 4]>,
+    ends: Ends,
+}
+
+impl Applied {
+    /// The value that is put for a write. None if the table has another generation by now.
+    pub(crate) fn value(&self, number: usize, generation: &Generation) -> Option<&[u8]> {
+        let (looked_up_in, value) = self.values[number].as_ref()?;
+        (*looked_up_in == generation.id).then_some(value)
+    }
+}
 
 impl<D: Device> WritePath<D> {
     /// Adds an operand to a key's value, and returns when it is acknowledged in its class.
@@ -67,6 +92,35 @@ impl<D: Device> WritePath<D> {
             self.timed(&self.meters.acknowledge_wait, || self.wait_durable(state, number))?;
         }
         Ok(Some(last_sequence(&appended.placed)))
+    }
+
+    /// Those of a batch's writes, all puts and merges, that may be written as puts of what merges make; `None` if there are none.
+    pub(crate) fn applied_of(&self, writes: &[BatchWrite<'_>]) -> Option<Applied> {
+        let is_merge = |write: &&BatchWrite<'_>| write.operand.is_some() && write.slot.settings.kind == IndexKind::Lsm;
+        let is_alone = |write: &BatchWrite<'_>| {
+            let same = |other: &&BatchWrite<'_>| other.key == write.key && Arc::ptr_eq(other.slot, write.slot);
+            writes.iter().filter(same).count() == 1
+        };
+        let mut stripes: SmallVec<[usize; 4]> = smallvec::smallvec![RANGES];
+        for write in writes.iter().filter(is_merge) {
+            stripes.push(Stripes::number(write.slot.generation().ok()?.id, self.hash(write.key)));
+        }
+        if stripes.len() == 1 {
+            return None;
+        }
+        let ends = self.commit.stripes.published_ends(&stripes)?;
+        let value = |write: &BatchWrite<'_>| {
+            let operand = write.operand.filter(|_| is_merge(&write) && is_alone(write))?;
+            let generation = write.slot.generation().ok()?;
+            Some((generation.id, self.value_with(&generation, write.key, operand)?))
+        };
+        let values: Vec<_> = writes.iter().map(value).collect();
+        values.iter().any(Option::is_some).then_some(Applied { values, stripes, ends })
+    }
+
+    /// Whether no key that is merged into was written since it was looked up. Asked under the commit lock.
+    pub(crate) fn are_right(&self, applied: Option<&Applied>) -> bool {
+        applied.is_none_or(|applied| self.commit.stripes.end_at(&applied.stripes, &applied.ends))
     }
 
     /// What an operand makes of the records of a key, if memory has them, and the value is worth a put. An operator that fails fails those who

@@ -3,10 +3,13 @@
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
+use crate::flow::applied::{Applied, BatchWrite};
 use crate::flow::conditional::Requirement;
 use crate::flow::operation::Stored;
 use crate::flow::room::frees_much;
-use crate::flow::write::last_sequence;
+use crate::flow::write::{Appended, last_sequence};
 use crate::format::record::{Kind, encode_range_end};
 use crate::io::{Device, Disk};
 use crate::planted::{self, Bug};
@@ -19,6 +22,9 @@ use crate::{Compression, Durability, Error, Result, Sequence};
 /// Operations, and bytes of values, of a batch that the thread of a runtime may append by itself: more would keep it from its other tasks.
 const MOST_AT_ONCE: usize = 256;
 const MOST_BYTES_AT_ONCE: usize = 256 << 10;
+
+/// Operations of a batch whose merges may be written as puts: the key of each is compared with all others.
+const MOST_COMPARED: usize = 16;
 
 /// A batch in the log.
 pub(crate) struct AppendedBatch<'a> {
@@ -55,13 +61,19 @@ impl<D: Device> WritePath<D> {
             return Ok(None);
         }
         self.check_tables(batch)?;
-        let values = self.stored_values(batch)?;
-        let operations = self.operations_of(batch, &values)?;
-        if operations.iter().any(|operation| self.settles_itself(operation)) {
-            return Ok(None);
+        let applied = self.applied_in(batch);
+        for applied in applied.iter().map(Some).chain([None]) {
+            let values = self.stored_values(batch, applied)?;
+            let operations = self.operations_of(batch, &values, applied)?;
+            if operations.iter().any(|operation| self.settles_itself(operation)) {
+                return Ok(None);
+            }
+            let is_right = || are_there(&operations) && self.are_right(applied);
+            if let Some(appended) = self.append_at_once(&operations, durability, is_right)? {
+                return Ok(Some(last_sequence(&appended.placed)));
+            }
         }
-        let appended = self.append_at_once(&operations, durability, || are_there(&operations))?;
-        Ok(appended.map(|appended| last_sequence(&appended.placed)))
+        Ok(None)
     }
 
     /// Appends a batch whose conditions hold; the result says what is left to do for its acknowledgement.
@@ -72,6 +84,21 @@ impl<D: Device> WritePath<D> {
                 return Ok(appended);
             }
         }
+    }
+
+    /// The merges of a batch that may be written as puts. None of a batch with conditions or with anything but puts and merges: deletes may
+    /// come with counts where there is no room for anything else, and these are told by being operands.
+    fn applied_in(&self, batch: &Batch<D>) -> Option<Applied> {
+        if !batch.requirements.is_empty() || batch.operations.len() > MOST_COMPARED {
+            return None;
+        }
+        let write = |BatchOperation { slot, key, change }: &'_ BatchOperation| match change {
+            Change::Put(..) => Some(BatchWrite { slot, key, operand: None }),
+            Change::Merge(operand) => Some(BatchWrite { slot, key, operand: Some(operand) }),
+            Change::Delete | Change::DeleteRange(_) => None,
+        };
+        let writes: SmallVec<[_; MOST_COMPARED]> = batch.operations.iter().map(write).collect::<Option<_>>()?;
+        self.applied_of(&writes)
     }
 
     /// All tables of a batch must be of this store.
@@ -86,33 +113,47 @@ impl<D: Device> WritePath<D> {
 
     /// The values of a batch as their records have them, each with the generation of its table. The batch holds only the lists of chunks.
     /// Both belong to one generation of the table, or reclaim would take the chunks for those of a table that is gone.
-    fn stored_values<'b>(&self, batch: &'b Batch<D>) -> Result<Vec<StoredIn<'b>>> {
-        let stored = |BatchOperation { slot, key, change }: &'b BatchOperation| {
+    fn stored_values<'b>(&self, batch: &'b Batch<D>, applied: Option<&'b Applied>) -> Result<Vec<StoredIn<'b>>> {
+        let stored = |(number, BatchOperation { slot, key, change }): (usize, &'b BatchOperation)| {
             let generation = slot.generation()?;
             let value = match change {
-                Change::Put(value, _) | Change::Merge(value) => self.stored(&generation, key, value)?,
+                Change::Put(value, _) => self.stored(&generation, key, value)?,
+                Change::Merge(operand) => {
+                    let value = applied.and_then(|applied| applied.value(number, &generation));
+                    self.stored(&generation, key, value.unwrap_or(operand))?
+                }
                 Change::Delete => Stored::empty(),
                 Change::DeleteRange(end) => Stored::whole(encode_range_end(0, end)),
             };
             Ok((generation, value))
         };
-        batch.operations.iter().map(stored).collect()
+        batch.operations.iter().enumerate().map(stored).collect()
     }
 
     /// The operations of a batch, all of one group.
-    fn operations_of<'b>(&self, batch: &'b Batch<D>, values: &'b [StoredIn<'b>]) -> Result<Vec<Operation<'b>>> {
+    fn operations_of<'b>(
+        &self,
+        batch: &'b Batch<D>,
+        values: &'b [StoredIn<'b>],
+        applied: Option<&Applied>,
+    ) -> Result<Vec<Operation<'b>>> {
         let operation =
-            |(BatchOperation { slot, key, change }, (generation, value)): (&'b BatchOperation, &'b StoredIn<'b>)| {
+            |(number, (operation, (generation, value))): (usize, (&'b BatchOperation, &'b StoredIn<'b>))| {
+                let BatchOperation { slot, key, change } = operation;
                 let generation =
                     if planted::is_on(Bug::ChunksOfAnotherTable) { slot.generation()? } else { Arc::clone(generation) };
                 Ok(match change {
                     Change::Put(_, expires_ms) => self.put_operation(generation, key, value, *expires_ms),
+                    Change::Merge(_) if applied.is_some_and(|applied| applied.value(number, &generation).is_some()) => {
+                        self.put_operation(generation, key, value, None)
+                    }
                     Change::Merge(_) => self.merge_operation(generation, key, value),
                     Change::Delete => self.delete_operation(generation, key),
                     Change::DeleteRange(_) => self.range_operation(generation, key, &value.bytes),
                 })
             };
-        let mut operations = batch.operations.iter().zip(values).map(operation).collect::<Result<Vec<_>>>()?;
+        let numbered = batch.operations.iter().zip(values).enumerate();
+        let mut operations = numbered.map(operation).collect::<Result<Vec<_>>>()?;
         let members = operations.len().saturating_sub(1);
         operations[..members].iter_mut().for_each(|operation| operation.append.more = true);
         Ok(operations)
@@ -126,8 +167,16 @@ impl<D: Device> WritePath<D> {
             self.check_requirements(&batch.requirements)?;
         }
         let staging = large.then(|| self.begin_staging());
-        let values = self.stored_values(batch)?;
-        let operations = self.operations_of(batch, &values)?;
+        if let Some(applied) = self.applied_in(batch).filter(|_| !large) {
+            let values = self.stored_values(batch, Some(&applied))?;
+            let operations = self.operations_of(batch, &values, Some(&applied))?;
+            let is_right = || are_there(&operations) && self.are_right(Some(&applied));
+            if let Some(appended) = self.append(&operations, durability, None, is_right)? {
+                return Ok(Some(AppendedBatch::of(appended, staging)));
+            }
+        }
+        let values = self.stored_values(batch, None)?;
+        let operations = self.operations_of(batch, &values, None)?;
         if !batch.requirements.is_empty() {
             let conditional = self.append_conditional(&batch.requirements, &operations, durability)?;
             return Ok(conditional.map(|(appended, sequence)| {
@@ -140,10 +189,14 @@ impl<D: Device> WritePath<D> {
             return Ok(Some(AppendedBatch { sequence, unpublished: None, staging }));
         }
         let appended = self.append(&operations, durability, None, || are_there(&operations))?;
-        Ok(appended.map(|appended| {
-            let sequence = last_sequence(&appended.placed);
-            AppendedBatch { sequence, unpublished: appended.unpublished, staging }
-        }))
+        Ok(appended.map(|appended| AppendedBatch::of(appended, staging)))
+    }
+}
+
+impl<'a> AppendedBatch<'a> {
+    fn of(appended: Appended<'a>, staging: Option<Staged<'a>>) -> AppendedBatch<'a> {
+        let sequence = last_sequence(&appended.placed);
+        AppendedBatch { sequence, unpublished: appended.unpublished, staging }
     }
 }
 

@@ -1,5 +1,7 @@
 //! The facts that conditional writes must know about all other writes: the last append to each part of all keys.
 
+use smallvec::SmallVec;
+
 use crate::format::batch::Placed;
 use crate::format::record::Kind;
 use crate::log::commit::Operation;
@@ -27,6 +29,9 @@ pub(crate) struct Stripes {
     /// The last one is that of range tombstones, which concern any key.
     stripes: Box<[Stripe]>,
 }
+
+/// The last sequences appended to some stripes.
+pub(crate) type Ends = SmallVec<[u64; 4]>;
 
 /// The stripe of range tombstones.
 pub(crate) const RANGES: usize = 1 << STRIPES_LOG2;
@@ -81,13 +86,13 @@ impl Stripes {
 
     /// The last sequence appended to each of these stripes, if all their records are published: a look-up that begins now finds them, and
     /// all that there are as long as [`Stripes::end_at`] says so.
-    pub(crate) fn published_ends<const N: usize>(&self, stripes: &[usize; N]) -> Option<[u64; N]> {
-        let ends = stripes.map(|stripe| self.stripes[stripe].last.load(Ordering::Acquire));
+    pub(crate) fn published_ends(&self, stripes: &[usize]) -> Option<Ends> {
+        let ends = stripes.iter().map(|&stripe| self.stripes[stripe].last.load(Ordering::Acquire)).collect();
         (self.are_published(stripes) || planted::is_on(Bug::FoldOverlooksWaiting)).then_some(ends)
     }
 
     /// Whether these are still the last sequences appended to stripes. Asked under the commit lock.
-    pub(crate) fn end_at<const N: usize>(&self, stripes: &[usize; N], ends: &[u64; N]) -> bool {
+    pub(crate) fn end_at(&self, stripes: &[usize], ends: &[u64]) -> bool {
         let mut both = stripes.iter().zip(ends);
         both.all(|(&stripe, end)| self.stripes[stripe].last.load(Ordering::Relaxed) == *end)
             || planted::is_on(Bug::FoldOverlooksLater)

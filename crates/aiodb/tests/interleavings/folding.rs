@@ -1,7 +1,7 @@
 //! Operands of one key: folded while others come, overtake each other and are seen by snapshots.
 
 use aiodb::io::sim::SimDevice;
-use aiodb::{Batch, Db, Durability, Options, Step, Table};
+use aiodb::{Batch, Db, Durability, IndexKind, Options, Step, Table};
 use shuttle::rand::Rng as _;
 use shuttle::thread;
 
@@ -194,6 +194,74 @@ fn make(db: &Db<SimDevice>, table: &Table<SimDevice>, change: &Change, class: Du
     db.write_with(&batch, class).expect("the machine runs").number()
 }
 
+/// Merges find in memory what they apply to, and are written as puts of what they make, while others merge into the key, delete it or a range
+/// with it, and snapshots begin. Each counts once, in the order of the log, for gets, for snapshots and after a death.
+#[test]
+fn interleavings_of_merges_that_are_applied() {
+    in_many_orders(RUN, |kind| {
+        let chance = |of: f64| shuttle::rand::thread_rng().gen_bool(of);
+        let machine = Machine::new(12, kind);
+        let (db, table) = machine.open();
+        let base = Change::Put(b'0');
+        let mut changes = vec![(make(&db, &table, &base, Durability::None), base)];
+        let writers = [10, 20].map(|first| {
+            let (db, table) = (db.clone(), table.clone());
+            thread::spawn(move || {
+                let change = |operand: u8| match shuttle::rand::thread_rng().gen_range(0..12) {
+                    0 => Change::Put(operand),
+                    1 => Change::Delete,
+                    2 if kind.is_ordered() => Change::DeleteRange,
+                    _ => Change::Merge(operand),
+                };
+                let write = |operand: u8| {
+                    let class = if chance(0.2) { Durability::Sync } else { Durability::None };
+                    let change = change(operand);
+                    let sequence = match &change {
+                        Change::Merge(operand) if chance(0.7) => {
+                            table.merge_with(b"key", &[*operand], class).expect("the machine runs").number()
+                        }
+                        change => make(&db, &table, change, class),
+                    };
+                    (sequence, change)
+                };
+                (first..first + 3).map(write).collect::<Vec<_>>()
+            })
+        });
+        let reader = thread::spawn({
+            let (table, db) = (table.clone(), db.clone());
+            move || {
+                let look = |_| {
+                    let snapshot = db.snapshot().expect("the machine runs");
+                    let found = snapshot.get(&table, b"key").expect("the machine runs");
+                    table.get(b"key").expect("the machine runs");
+                    (snapshot, found)
+                };
+                (0..2).map(look).collect::<Vec<_>>()
+            }
+        });
+        if chance(0.5) {
+            db.step(Step::Checkpoint).expect("the machine runs");
+        }
+        changes.extend(writers.into_iter().flat_map(|writer| writer.join().expect("no thread panics")));
+        changes.sort_unstable_by_key(|(sequence, _)| *sequence);
+        let looks = reader.join().expect("no thread panics");
+        let wanted = value_at(&changes, u64::MAX);
+        for step in [Step::Settle, Step::Write, Step::Checkpoint] {
+            assert_eq!(table.get(b"key").expect("the machine runs"), wanted, "{changes:?}");
+            for (snapshot, found) in &looks {
+                let seen = value_at(&changes, snapshot.sequence());
+                assert_eq!(*found, seen, "as of {}: {changes:?}", snapshot.sequence());
+                assert_eq!(snapshot.get(&table, b"key").expect("the machine runs"), seen, "later: {changes:?}");
+            }
+            db.step(step).expect("the machine runs");
+        }
+        drop(looks);
+        let machine = machine.process_death();
+        let (_db, table) = machine.open();
+        assert_eq!(table.get(b"key").expect("the machine runs"), wanted, "after a death: {changes:?}");
+    });
+}
+
 /// Two threads add so many operands to a key that they fold them themselves, and now and then put or delete it, while upkeep
 /// folds, commits and deletes ranges and snapshots come and go. Nothing acknowledged is lost to any of them, nor by a death.
 #[test]
@@ -205,10 +273,13 @@ fn interleavings_of_folding_by_writers() {
         let chance = |of: f64| shuttle::rand::thread_rng().gen_bool(of);
         let machine = Machine::new(11, kind);
         let options = if chance(0.3) { Options { hash_mask: 0, ..options() } } else { options() };
+        let is_bare = kind == IndexKind::Lsm && chance(0.8);
         let (db, table) = machine.open_with(options.clone());
         let (mut changes, mut snapshots) = (Vec::new(), Vec::new());
         for operand in 0..OPERANDS {
-            let change = if operand == 0 { Change::Put(operand) } else { Change::Merge(operand) };
+            // A short value in memory takes the operands as they come.
+            let is_put = operand == 0 && !is_bare;
+            let change = if is_put { Change::Put(operand) } else { Change::Merge(operand) };
             changes.push((make(&db, &table, &change, Durability::None), change));
             if operand == 40 && chance(0.5) {
                 let step = if chance(0.5) { Step::Checkpoint } else { Step::Write };

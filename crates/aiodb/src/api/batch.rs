@@ -31,7 +31,7 @@ impl<D: Device> Batch<D> {
 
     /// Adds an operand, see [`Table::merge`].
     pub fn merge(&mut self, table: &Table<D>, key: &[u8], operand: &[u8]) -> Result<&mut Self> {
-        table.check_merge(key, operand)?;
+        table.check_merge(&*table.slot.generation()?, key, operand)?;
         Ok(self.add(table, key, Change::Merge(operand.to_vec())))
     }
 

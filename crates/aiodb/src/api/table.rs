@@ -9,7 +9,7 @@ use crate::flow::snapshot::Moment;
 use crate::format::record::encode_range_end;
 use crate::index::codec::LONG_KEY_PREFIX_BYTES;
 use crate::io::{Device, Disk};
-use crate::store::catalog::TableSlot;
+use crate::store::catalog::{Generation, TableSlot};
 use crate::{Durability, Error, IndexKind, Result, Sequence, TableOptions, WriteOptions};
 
 /// A handle on a named table. Cheap to clone; it follows the table through truncates, and fails with
@@ -101,8 +101,9 @@ impl<D: Device> Table<D> {
     /// Adds an operand in a class of its own.
     pub fn merge_with(&self, key: &[u8], operand: &[u8], options: impl Into<WriteOptions>) -> Result<Sequence> {
         self.engine.check_open()?;
-        self.check_merge(key, operand)?;
-        self.engine.merge(self.slot.generation()?, key, operand, self.durability(&options.into()))
+        let generation = self.slot.generation()?;
+        self.check_merge(&generation, key, operand)?;
+        self.engine.merge(generation, key, operand, self.durability(&options.into()))
     }
 
     /// Removes all keys from `start` (inclusive) to `end` (exclusive; empty = to the table's end) in the store's
@@ -137,9 +138,9 @@ impl<D: Device> Table<D> {
         options.durability.unwrap_or(self.engine.options.durability)
     }
 
-    pub(super) fn check_merge(&self, key: &[u8], operand: &[u8]) -> Result<()> {
+    pub(super) fn check_merge(&self, generation: &Generation, key: &[u8], operand: &[u8]) -> Result<()> {
         self.engine.check_key(key)?;
-        self.engine.check_merge_operator(&*self.slot.generation()?)?;
+        self.engine.check_merge_operator(generation)?;
         let (length, max) = (operand.len(), self.engine.whole_value_bytes());
         if length > max { Err(Error::ValueLength { length, max }) } else { Ok(()) }
     }

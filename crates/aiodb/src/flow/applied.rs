@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 
 use crate::flow::write::last_sequence;
 use crate::format::record::RECORD_HEADER_BYTES;
-use crate::index::chain::{Entry, VersionChain};
+use crate::index::chain::{Entry, FOLD_AT, VersionChain};
 use crate::index::ordered::look_up::LookUp;
 use crate::index::snapshots::View;
 use crate::io::Device;
@@ -27,7 +27,7 @@ use crate::{Durability, IndexKind, Result, Sequence};
 const ALWAYS_APPLIED_BYTES: usize = 64;
 
 /// Below the memtable a key is looked up when it has so many operands there, and twice as many, and so on.
-const LOOKED_UP_AT: usize = 2;
+const LOOKED_UP_AT: usize = FOLD_AT;
 
 /// A put or a merge of a batch.
 pub(crate) struct BatchWrite<'a> {
@@ -150,6 +150,10 @@ impl<D: Device> WritePath<D> {
         let ordered = self.ordered_of(generation);
         let mut chain = ordered.recent(generation.id, key);
         let depth = chain.operands() + 1;
+        // What cannot be applied, by an operator that fails say, is tried ever more seldom.
+        if depth > FOLD_AT && !depth.is_power_of_two() {
+            return None;
+        }
         if !chain.is_complete() {
             let is_due = depth >= LOOKED_UP_AT && depth.is_power_of_two();
             if !is_due || generation.settings.inline_bytes == 0 {

@@ -92,12 +92,12 @@ impl<D: Device> WritePath<D> {
         if !batch.requirements.is_empty() || batch.operations.len() > MOST_COMPARED {
             return None;
         }
-        let write = |BatchOperation { slot, key, change }: &'_ BatchOperation| match change {
+        let writes = batch.operations.iter().map(|BatchOperation { slot, key, change }| match change {
             Change::Put(..) => Some(BatchWrite { slot, key, operand: None }),
             Change::Merge(operand) => Some(BatchWrite { slot, key, operand: Some(operand) }),
             Change::Delete | Change::DeleteRange(_) => None,
-        };
-        let writes: SmallVec<[_; MOST_COMPARED]> = batch.operations.iter().map(write).collect::<Option<_>>()?;
+        });
+        let writes: SmallVec<[_; MOST_COMPARED]> = writes.collect::<Option<_>>()?;
         self.applied_of(&writes)
     }
 

@@ -123,7 +123,9 @@ fn a_counter_is_one_put_whose_value_is_in_memory() {
         let store = store.after_a_death();
         assert_get(&store.table, b"key", Some(&wanted), "after a death");
         store.db.checkpoint().expect("a checkpoint can be made");
+        let reads = store.db.metrics().get_read_wait_ns.count();
         assert_get(&store.table, b"key", Some(&wanted), "from a run");
+        assert_eq!(store.db.metrics().get_read_wait_ns.count(), reads + 1, "runs have no values of this table");
         assert_eq!(
             damage(&store.db).len(),
             0,

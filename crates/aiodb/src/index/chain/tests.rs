@@ -150,3 +150,14 @@ fn what_was_made_of_an_operand_counts_before_the_operand_in_whichever_layer() {
     let moved = Entry { location: Location { segment: 9, ..operand.location }, ..operand.clone() };
     assert_eq!(layers(&[&moved], &[&operand, &older]), [moved, older], "of equal ones the upper layer's counts");
 }
+
+#[test]
+fn values_beyond_a_bound_are_left_out() {
+    let with = |sequence, bytes: usize| Entry { inline: Some(vec![7; bytes].into()), ..entry(Kind::Merge, sequence) };
+    for (most, left) in [(0, [None, None, None]), (8, [Some(0), Some(8), None]), (9, [Some(0), Some(8), Some(9)])] {
+        let mut chain: VersionChain = [with(3, 0), with(2, 8), with(1, 9)].into_iter().collect();
+        chain.leave_out_values(most);
+        let lengths = chain.entries().iter().map(|entry| entry.inline.as_ref().map(|value| value.len()));
+        assert_eq!(lengths.collect::<Vec<_>>(), left, "at most {most} bytes");
+    }
+}

@@ -192,13 +192,15 @@ fn what_lies_in_runs_is_found_where_its_value_lies_there() {
     store.db.checkpoint().expect("a checkpoint can be made");
     // The block is in memory now.
     assert_get(&store.table, b"key", Some(b"0"), "from a run");
-    store.merge(b"key", b"1");
-    assert!(!store.is_put(b"key"), "one merge reads nothing");
-    store.merge(b"key", b"2");
-    assert!(store.is_put(b"key"), "two are worth a look-up");
-    assert_get(&store.table, b"key", Some(b"012"), "both count");
+    for operand in b"1234567" {
+        store.merge(b"key", &[*operand]);
+        assert!(!store.is_put(b"key"), "few merges read nothing");
+    }
+    store.merge(b"key", b"8");
+    assert!(store.is_put(b"key"), "eight are worth a look-up");
+    assert_get(&store.table, b"key", Some(b"012345678"), "all count");
     store.db.checkpoint().expect("a checkpoint can be made");
-    assert_get(&store.table, b"key", Some(b"012"), "from the next run");
+    assert_get(&store.table, b"key", Some(b"012345678"), "from the next run");
     assert_eq!(damage(&store.db).len(), 0);
 }
 
@@ -215,7 +217,7 @@ fn a_longer_value_is_not_written_for_every_operand() {
         puts += u32::from(store.is_put(b"key"));
     }
     assert_get(&store.table, b"key", Some(&wanted), "all count");
-    assert!((10..60).contains(&puts), "{puts} puts for 200 operands");
+    assert!((4..40).contains(&puts), "{puts} puts for 200 operands");
 }
 
 #[test]

@@ -68,6 +68,7 @@ const LAYERS: [(&str, &[&str]); 6] = [
     (
         "write_path",
         &[
+            "flow/applied.rs",
             "flow/batch.rs",
             "flow/conditional.rs",
             "flow/futures/drivers.rs",

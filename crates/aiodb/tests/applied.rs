@@ -311,3 +311,19 @@ fn merges_of_several_threads_count_once() {
         assert_eq!(found, (THREADS as i64 * MERGES as i64).to_le_bytes(), "with {inline_bytes} bytes inline");
     }
 }
+
+/// Values of an ingest come to runs without a memtable, which alone has those that the table's runs have not.
+#[test]
+fn an_ingest_brings_no_value_into_runs_that_have_none() {
+    const KEYS: u64 = 2000;
+    let store = Store::new(0);
+    let options = TableOptions { merge: Some("append".into()), inline_bytes: 0, ..IndexKind::Lsm.into() };
+    let mut ingest = store.db.ingest("ingested", options).expect("an ingest can begin");
+    for key in 0..KEYS {
+        ingest.put(&key.to_be_bytes(), &[7; 64]).expect("keys come in order");
+    }
+    let table = ingest.finish().expect("the ingest comes to its end");
+    let bytes = table.stats().expect("it is open").index_disk_bytes;
+    assert!(bytes < KEYS * 48, "{bytes} bytes of runs");
+    assert_eq!(table.get(&1u64.to_be_bytes()).expect("a get works").as_deref(), Some(&[7; 64][..]));
+}

@@ -101,20 +101,25 @@ impl<D: Device> WritePath<D> {
             let same = |other: &&BatchWrite<'_>| other.key == write.key && Arc::ptr_eq(other.slot, write.slot);
             writes.iter().filter(same).count() == 1
         };
+        // A table may be emptied meanwhile: what is looked up in a generation is right as long as nothing comes to the stripes of that one.
+        let mut generations: SmallVec<[Option<Arc<Generation>>; 4]> = SmallVec::new();
         let mut stripes: SmallVec<[usize; 4]> = smallvec::smallvec![RANGES];
-        for write in writes.iter().filter(is_merge) {
-            stripes.push(Stripes::number(write.slot.generation().ok()?.id, self.hash(write.key)));
+        for write in writes {
+            let merged = is_merge(&write).then(|| write.slot.generation());
+            generations.push(merged.transpose().ok()?);
+            if let Some(Some(generation)) = generations.last() {
+                stripes.push(Stripes::number(generation.id, self.hash(write.key)));
+            }
         }
         if stripes.len() == 1 {
             return None;
         }
         let ends = self.commit.stripes.published_ends(&stripes)?;
-        let value = |write: &BatchWrite<'_>| {
-            let operand = write.operand.filter(|_| is_merge(&write) && is_alone(write))?;
-            let generation = write.slot.generation().ok()?;
-            Some((generation.id, self.value_with(&generation, write.key, operand)?))
+        let value = |(write, generation): (&BatchWrite<'_>, &Option<Arc<Generation>>)| {
+            let (operand, generation) = (write.operand.filter(|_| is_alone(write))?, generation.as_ref()?);
+            Some((generation.id, self.value_with(generation, write.key, operand)?))
         };
-        let values: Vec<_> = writes.iter().map(value).collect();
+        let values: Vec<_> = writes.iter().zip(&generations).map(value).collect();
         values.iter().any(Option::is_some).then_some(Applied { values, stripes, ends })
     }
 

@@ -10,6 +10,7 @@ use crate::flow::conditional::Requirement;
 use crate::flow::operation::Stored;
 use crate::flow::room::frees_much;
 use crate::flow::write::{Appended, last_sequence};
+use crate::format::place::batch_bytes;
 use crate::format::record::{Kind, encode_range_end};
 use crate::io::{Device, Disk};
 use crate::planted::{self, Bug};
@@ -171,7 +172,9 @@ impl<D: Device> WritePath<D> {
             let values = self.stored_values(batch, Some(&applied))?;
             let operations = self.operations_of(batch, &values, Some(&applied))?;
             let is_right = || are_there(&operations) && self.are_right(Some(&applied));
-            if let Some(appended) = self.append(&operations, durability, None, is_right)? {
+            // A value is longer than its operand.
+            let fits = batch_bytes(operations.iter().map(|one| &one.append)) <= self.max_batch_bytes();
+            if fits && let Some(appended) = self.append(&operations, durability, None, is_right)? {
                 return Ok(Some(AppendedBatch::of(appended, staging)));
             }
         }

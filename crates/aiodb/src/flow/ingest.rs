@@ -169,7 +169,7 @@ impl<D: Device> WritePath<D> {
         let chunks: Vec<Chunk> = list.map(|(_, chunks)| chunks).unwrap_or_default();
         Ingested {
             key: encode_key(generation.id, key),
-            entry: publication.entry(generation),
+            entry: publication.entry(generation.settings.inline_bytes),
             life: life(placed.location.segment),
             chunks: chunks.into_iter().map(|chunk| (chunk, life(chunk.location.segment))).collect(),
         }

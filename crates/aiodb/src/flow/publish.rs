@@ -48,10 +48,9 @@ impl<'a> Publication<'a> {
         if self.form.chunked { self.value } else { &[] }
     }
 
-    /// The entry of an ordered index, with the value where that is short enough for the table's memtable.
-    pub(crate) fn entry(&self, generation: &Generation) -> Entry {
+    /// The entry of an ordered index, with a value of at most so many bytes.
+    pub(crate) fn entry(&self, most: usize) -> Entry {
         let Placed { sequence, location, separate, .. } = *self.placed;
-        let most = generation.settings.memtable_bytes();
         let has_value = matches!(self.kind, Kind::Put | Kind::Merge) && separate.is_none() && !self.form.chunked;
         let inline = (has_value && most > 0 && self.value.len() <= most).then(|| Arc::from(self.value));
         Entry { kind: self.kind, sequence, location, separate, form: self.form, inline }
@@ -98,7 +97,8 @@ impl<D: Device> AppendPath<D> {
                 }
             }
             TableIndex::Ordered => {
-                let (entry, mut superseded) = (publication.entry(generation), Superseded::new());
+                let (entry, mut superseded) =
+                    (publication.entry(generation.settings.memtable_bytes()), Superseded::new());
                 let cover = self.cover(generation, publication);
                 let (location, is_delete) = (entry.location, entry.is_delete());
                 let new = NewEntry { entry, cover, out_of_order: publication.out_of_order };
@@ -228,7 +228,8 @@ impl<D: Device> AppendPath<D> {
                 }
             }
             TableIndex::Ordered => {
-                let (mut entry, mut superseded) = (publication.entry(generation), Superseded::new());
+                let (mut entry, mut superseded) =
+                    (publication.entry(generation.settings.memtable_bytes()), Superseded::new());
                 if planted::is_on(Bug::MovedValueLost) {
                     entry.inline = entry.inline.map(|_| Arc::default());
                 }

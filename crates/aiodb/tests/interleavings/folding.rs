@@ -360,3 +360,31 @@ fn interleavings_of_folding_by_writers() {
         assert_eq!(found, wanted, "after a death, with an index that was made again: {rebuild_index}");
     });
 }
+
+/// A table is emptied while a batch merges into a key of it that is put and merged into anew. What is looked up in one generation of the table is
+/// not written over what came to the other.
+#[test]
+fn interleavings_of_batches_that_are_applied_and_truncates() {
+    in_many_orders(RUN, |kind| {
+        let machine = Machine::new(21, kind);
+        let (db, table) = machine.open();
+        table.put_with(b"key", b"0", Durability::None).expect("the machine runs");
+        let batches = thread::spawn({
+            let (db, table) = (db.clone(), table.clone());
+            move || {
+                for operand in [b"x", b"y"] {
+                    let mut batch = Batch::new();
+                    batch.merge(&table, b"key", operand).expect("it is short");
+                    db.write_with(&batch, Durability::None).expect("the machine runs");
+                }
+            }
+        });
+        db.truncate_table("t").expect("the machine runs");
+        table.put_with(b"key", b"1", Durability::None).expect("the machine runs");
+        table.merge_with(b"key", b"m", Durability::None).expect("the machine runs");
+        batches.join().expect("no thread panics");
+        let found = table.get(b"key").expect("the machine runs").expect("it was put after all was deleted");
+        assert!(found[0] == b'1' && found.iter().filter(|operand| **operand == b'm').count() == 1, "{found:?}");
+        check_key((&db, &table), (machine, options()), Some(&found));
+    });
+}

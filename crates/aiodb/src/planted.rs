@@ -126,6 +126,8 @@ pub enum Bug {
     TurnAskedLate,
     /// A step of a merge says that it has ended while it still has its turn.
     StepEndsBeforeItsTurn,
+    /// A step of a merge does not see which runs the step beside it merges.
+    ClaimUnseen,
     /// A merge of runs keeps the older of two entries of a key.
     MergeKeepsOlder,
     /// A merge of runs drops deletes, though an older run may have what they delete.
@@ -312,6 +314,7 @@ mod switch {
             Bug::TableChangeMissed,
             Bug::TurnAskedLate,
             Bug::StepEndsBeforeItsTurn,
+            Bug::ClaimUnseen,
             Bug::OldLookUpBelieved,
             Bug::FoldOverlooksLater,
         ];

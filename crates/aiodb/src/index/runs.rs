@@ -9,6 +9,7 @@
 
 mod asking;
 mod block_cursor;
+mod claims;
 mod copy;
 pub(crate) mod counts;
 mod cursor;
@@ -35,6 +36,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use self::claims::Claims;
 pub(crate) use self::copy::CapturedRuns;
 use self::edits::Editing;
 pub(crate) use self::file::{CapturedFile, path_of};
@@ -96,6 +98,8 @@ pub(crate) struct Runs<D: Device> {
     policy: MergePolicy,
     /// The turns of steps: merges, range tombstones and purges. A flush does not wait for them.
     turns: Turns,
+    /// What steps of merges under way have to themselves.
+    claims: Claims,
     /// Held to take out what filters know of a merge, and to put it back.
     passes: Mutex<BegunPasses, { Rank::RunPasses as u8 }>,
     /// Held for a flush.
@@ -222,7 +226,7 @@ impl<D: Device> Runs<D> {
     /// Releases the files, once no flush and no step is at work: another process may open them then. Later calls fail with
     /// [`Error::Closed`].
     pub(crate) fn close(&self) {
-        let _no_step = self.turns.lock();
+        let _no_step = self.turns.lock_alone();
         let _no_flush = self.flushes.lock();
         let _no_edit = self.editing.lock().expect("no code panics while it makes an edit");
         drop(self.set.write().expect("no code panics while it holds the set").take());

@@ -57,6 +57,10 @@ ranks! {
     Counts,
     /// The turn of a step of merging runs: `Turns::queue`.
     RunSteps,
+    /// The turn of a step of another merge beside it: `Turns::beside`.
+    RunStepsBeside,
+    /// Which runs the steps under way merge: `Runs::claims`.
+    RunClaims,
     /// What filters know of merges that were begun: `Runs::passes`.
     RunPasses,
     /// A memtable is being written as a run: `Runs::flushes`.

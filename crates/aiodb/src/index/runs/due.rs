@@ -21,7 +21,7 @@ impl<D: Device> Runs<D> {
     pub(crate) fn filter_step(&self, context: &RunContext<'_>) -> Result<bool> {
         let may_ask = |filtering: &&Filtering<'_>| filtering.asks && (filtering.has_room)();
         let Some(filtering) = context.filtering.filter(may_ask) else { return Ok(false) };
-        let _turn = self.turns.lock();
+        let _turn = self.turns.lock_alone();
         let set = self.set()?;
         let oldest_snapshot = context.snapshots.oldest().0;
         let is_due = |piece: Piece<'_, D>| {

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Runs;
+use super::claims::Claims;
 use super::file::{ADVICE, RunFile, path_of};
 use super::set::{Files, Run, RunSet};
 use super::turns::Turns;
@@ -118,6 +119,7 @@ impl<D: Device> Runs<D> {
             editing: Mutex::new(editing),
             policy: MergePolicy::default(),
             turns: Turns::default(),
+            claims: Claims::default(),
             passes: Mutex::default(),
             flushes: InOrder::default(),
         })

@@ -188,7 +188,7 @@ impl<D: Device> Runs<D> {
     /// `durable` is the last batch that is durable: the log has all these entries before its end. After an error nothing has changed.
     pub(crate) fn name_ingested(&self, mut ingest: RunIngest<D>, durable: u64, context: &RunContext<'_>) -> Result<()> {
         // A step counts on the runs that it merges to follow each other.
-        let _no_step = self.turns.lock();
+        let _no_step = self.turns.lock_alone();
         let _turn = self.flushes.lock();
         let mut changes = Changes::of_ingest(context, ingest.counts());
         // Not removed before: from the edit on they may be named.

@@ -90,7 +90,7 @@ impl<D: Device> Runs<D> {
     /// Does a step of nothing until what this returns is dropped.
     #[cfg(all(test, not(feature = "shuttle")))]
     pub(crate) fn hold_step(&self) -> impl Drop {
-        self.turns.lock()
+        self.turns.lock_alone()
     }
 
     /// How many writers wait for a step.
@@ -104,10 +104,10 @@ impl<D: Device> Runs<D> {
         (self.free_bytes() / FILES_OF_FREE).clamp(LEAST_FILE_BYTES, FILE_BYTES)
     }
 
-    /// Bytes that a step of a merge may write where `budget_bytes` are wanted: half of the room that there is. An error if there is
-    /// hardly any: a step that is refused in its middle has written in vain.
-    pub(super) fn step_bytes(&self, budget_bytes: u64) -> Result<u64> {
-        let free = self.free_bytes();
+    /// Bytes that a step of a merge may write where `budget_bytes` are wanted: half of the room that there is, beside what is promised to
+    /// another. An error if there is hardly any: a step that is refused in its middle has written in vain.
+    pub(super) fn step_bytes(&self, budget_bytes: u64, promised: u64) -> Result<u64> {
+        let free = self.free_bytes().saturating_sub(promised);
         if free < LEAST_FREE_BYTES {
             return Err(Error::DiskFull { path: self.directory.clone() });
         }

@@ -42,6 +42,9 @@ pub(super) struct Shape {
     pub(super) bytes: u64,
 }
 
+/// The merge of runs that a step has claimed, which may be its first one: then no run says yet that it takes part.
+const CLAIMED: u64 = u64::MAX;
+
 /// Runs that are being merged, or should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Job {
@@ -50,9 +53,17 @@ pub(super) struct Job {
     tier: u32,
 }
 
-/// The most useful merge: that of the lowest tier, which takes most runs away for the least work.
-pub(super) fn choose(policy: MergePolicy, shapes: &[Shape]) -> Option<Job> {
-    jobs(policy, shapes).into_iter().min_by_key(|job| job.tier)
+/// The most useful merge of runs that no step has claimed: that of the lowest tier, which takes most runs away for the least work. A step
+/// claims all runs of its merge.
+pub(super) fn choose(policy: MergePolicy, shapes: &[Shape], claimed: &[Range<usize>]) -> Option<Job> {
+    let mut shapes = shapes.to_vec();
+    for (number, shape) in shapes.iter_mut().enumerate() {
+        if claimed.iter().any(|runs| runs.contains(&number)) {
+            shape.merge = CLAIMED;
+        }
+    }
+    let is_free = |job: &Job| shapes[job.runs.start].merge != CLAIMED;
+    jobs(policy, &shapes).into_iter().filter(is_free).min_by_key(|job| job.tier)
 }
 
 /// A merge on the way to one run, of all but the `left_out` newest: one that was begun, or one of the oldest runs, small or not; the

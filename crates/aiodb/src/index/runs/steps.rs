@@ -5,18 +5,18 @@ use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 use super::asking::{Asking, Decided, Taken};
+use super::claims::Claimed;
 use super::counts::Changes;
 use super::cursor::{MERGE_WINDOW_BYTES, RunCursor};
 use super::file::RunFile;
 use super::filtering::{EntryMark, Passes};
 use super::merge::{Merge, due_ranges};
-use super::policy::{Compaction, Job, choose, choose_all, choose_at_rest};
+use super::policy::{Compaction, choose, choose_all, choose_at_rest};
 use super::set::{Piece, Run, RunSet};
 use super::turns::StepTurn;
 use super::writer::{Making, RunWriter};
 use super::{RunContext, Runs};
 use crate::budget::{Held, Part};
-use crate::config::MergePolicy;
 use crate::format::run::manifest::{ManifestRun, RunFileName, RunManifest};
 use crate::index::range_tombstones::{MANY_RANGES, RangeTombstone, Urgency};
 use crate::io::Device;
@@ -43,43 +43,82 @@ impl<D: Device> Runs<D> {
     /// A bounded part of the most useful merge; it writes about `budget_bytes`, and [`Runs::file_bytes`] at most. False if there is
     /// nothing to do.
     pub(crate) fn merge_step(&self, budget_bytes: u64, context: &RunContext<'_>) -> Result<bool> {
-        self.merge_chosen(self.turns.lock(), |policy, set| choose(policy, &set.shapes()), budget_bytes, context)
+        self.merge_in_turn(self.turns.lock(), budget_bytes, context)
     }
 
-    /// [`Runs::merge_step`], unless another thread does a step: then `None`.
+    /// [`Runs::merge_step`], unless another thread does a step: then one of a merge of other runs beside it. `None` if there is none, or
+    /// two steps are under way.
     pub(crate) fn merge_step_unless_busy(&self, budget_bytes: u64, context: &RunContext<'_>) -> Result<Option<bool>> {
-        let Some(turn) = self.turns.try_lock() else { return Ok(None) };
-        self.merge_chosen(turn, |policy, set| choose(policy, &set.shapes()), budget_bytes, context).map(Some)
+        match self.turns.try_lock() {
+            Some(turn) => self.merge_in_turn(turn, budget_bytes, context).map(Some),
+            None => self.merge_step_beside(budget_bytes, context),
+        }
     }
 
     /// Like [`Runs::merge_step`] until the runs that are wanted are one, whatever the policy: then all garbage of before is known, if
     /// the oldest run is among them.
     pub(crate) fn compact_step(&self, budget_bytes: u64, wanted: Compaction, context: &RunContext<'_>) -> Result<bool> {
-        let choose = |policy, set: &RunSet<D>| {
-            // A run begins where the next older one ends.
-            let newer = set.runs.windows(2).take_while(|runs| runs[1].until >= wanted.until).count();
-            choose_all(policy, &set.shapes(), newer, wanted)
-        };
-        self.merge_chosen(self.turns.lock(), choose, budget_bytes, context)
+        let turn = self.turns.lock_alone();
+        let claimed = self.claim(
+            |policy, set, _| {
+                // A run begins where the next older one ends.
+                let newer = set.runs.windows(2).take_while(|runs| runs[1].until >= wanted.until).count();
+                choose_all(policy, &set.shapes(), newer, wanted)
+            },
+            budget_bytes,
+        )?;
+        self.merge_if_any(turn, claimed, context)
     }
 
     /// Like [`Runs::merge_step`] in a store in which nothing else is to be done: garbage that few runs hide is found then.
     pub(crate) fn rest_step(&self, budget_bytes: u64, context: &RunContext<'_>) -> Result<bool> {
-        self.merge_chosen(self.turns.lock(), |policy, set| choose_at_rest(policy, &set.shapes()), budget_bytes, context)
+        let turn = self.turns.lock_alone();
+        let claimed = self.claim(|policy, set, _| choose_at_rest(policy, &set.shapes()), budget_bytes)?;
+        self.merge_if_any(turn, claimed, context)
     }
 
-    fn merge_chosen(
+    /// A step of the most useful merge beside which another may begin, or that has begun beside another.
+    fn merge_in_turn(&self, mut turn: StepTurn<'_>, budget_bytes: u64, context: &RunContext<'_>) -> Result<bool> {
+        if let Some(claimed) = self.claim_most_useful(budget_bytes)? {
+            return self.merge_if_any(turn, Some(claimed), context);
+        }
+        // The merge beside this one may have more to do.
+        turn.wait_alone();
+        let claimed = self.claim_most_useful(budget_bytes)?;
+        self.merge_if_any(turn, claimed, context)
+    }
+
+    /// A step of a merge beside the one that is under way; `None` if there is none, or no room for it, or filters must be asked in turn.
+    fn merge_step_beside(&self, budget_bytes: u64, context: &RunContext<'_>) -> Result<Option<bool>> {
+        if context.filtering.is_some() || !self.has_room_for_two() {
+            return Ok(None);
+        }
+        let Some(turn) = self.turns.try_lock_beside() else { return Ok(None) };
+        let Some(claimed) = self.claim_most_useful(budget_bytes)? else { return Ok(None) };
+        self.merge_if_any(turn, Some(claimed), context).map(Some)
+    }
+
+    fn claim_most_useful(&self, budget_bytes: u64) -> Result<Option<Claimed<'_, D>>> {
+        self.claim(|policy, set, claimed| choose(policy, &set.shapes(), claimed), budget_bytes)
+    }
+
+    /// Does a step of a claimed merge, if there is one; ends the claim before the turn.
+    fn merge_if_any(
         &self,
         mut turn: StepTurn<'_>,
-        choose: impl Fn(MergePolicy, &RunSet<D>) -> Option<Job>,
-        budget_bytes: u64,
+        claimed: Option<Claimed<'_, D>>,
         context: &RunContext<'_>,
     ) -> Result<bool> {
-        let set = self.set()?;
-        let Some(job) = choose(self.policy, &set) else { return Ok(false) };
-        let step_bytes = self.step_bytes(budget_bytes)?;
+        let Some(claimed) = claimed else { return Ok(false) };
+        self.merge_claimed(&claimed, context)?;
+        turn.has_merged(self.len());
+        Ok(true)
+    }
+
+    fn merge_claimed(&self, claimed: &Claimed<'_, D>, context: &RunContext<'_>) -> Result<()> {
+        let Claimed { set, job, step_bytes, .. } = claimed;
         let inputs = &set.runs[job.runs.clone()];
-        let cursors = job.runs.clone().map(|run| RunCursor::merging(&set, run, set.runs[run].unmerged()));
+        let cursors = job.runs.clone().map(|run| RunCursor::merging(set, run, set.runs[run].unmerged()));
         let cursors = cursors.collect::<Result<Vec<_>>>()?;
         let _windows = Held::new(&self.accounts, Part::Buffers, cursors.len() as u64 * MERGE_WINDOW_BYTES);
         let files = inputs.iter().flat_map(|run| &run.files);
@@ -94,8 +133,8 @@ impl<D: Device> Runs<D> {
                 self.put_passes(number, Passes::new(now_ms), context);
             }
         };
-        let merge = Merge::new(&set, cursors, job.runs.end == set.runs.len(), passes, context);
-        let mut made = self.write(merge, base, step_bytes).inspect_err(put_back)?;
+        let merge = Merge::new(set, cursors, job.runs.end == set.runs.len(), passes, context);
+        let mut made = self.write(merge, base, *step_bytes).inspect_err(put_back)?;
         let left = |run: &Run<D>| {
             let is_left =
                 |file: &&Arc<RunFile<D>>| made.next.as_ref().is_some_and(|next| file.footer.largest_key >= *next);
@@ -116,8 +155,7 @@ impl<D: Device> Runs<D> {
             self.put_passes(number, passes, context);
         }
         made.changes.report_merged();
-        turn.has_merged(self.len());
-        Ok(true)
+        Ok(())
     }
 
     /// What filters know of a merge: nothing but the time, if it begins.
@@ -138,7 +176,7 @@ impl<D: Device> Runs<D> {
     /// A bounded part of carrying out the range tombstones behind which no snapshot looks: writes a file again without what they
     /// have deleted. False if there is nothing to do.
     pub(crate) fn range_step(&self, urgency: Urgency, context: &RunContext<'_>) -> Result<bool> {
-        let _turn = self.turns.lock();
+        let _turn = self.turns.lock_alone();
         let set = self.set()?;
         let due = due_ranges(context, set.manifest.next_sequence);
         let is_due = |range: &&RangeTombstone| range.sequence <= due;
@@ -157,7 +195,7 @@ impl<D: Device> Runs<D> {
     /// A bounded part of leaving out a table that is gone; true when no run has a key of it. `durable` is the last batch that is
     /// durable, that of the drop or a later one.
     pub(crate) fn purge_step(&self, table: u32, durable: u64, context: &RunContext<'_>) -> Result<bool> {
-        let _turn = self.turns.lock();
+        let _turn = self.turns.lock_alone();
         let set = self.set()?;
         let (start, end) = (table.to_be_bytes(), (table + 1).to_be_bytes());
         let is_here = |key: &[u8]| *key >= start[..] && *key < end[..];

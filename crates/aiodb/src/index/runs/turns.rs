@@ -44,6 +44,8 @@ pub(super) fn steps_for(runs: usize, keys: usize, memtable_keys: usize) -> usize
 #[derive(Default)]
 pub(crate) struct Turns {
     queue: InOrder<{ Rank::RunSteps as u8 }>,
+    /// The turn of a step of a merge beside that of another. Taken after the first one by a step beside which there may be none.
+    beside: InOrder<{ Rank::RunStepsBeside as u8 }>,
     /// What has come and was not let in by a step yet. Relaxed: it publishes nothing.
     taken: AtomicUsize,
     /// The thread that has had the turn changes it once it has given the turn up; a writer looks at it before it asks for the turn. Both take
@@ -60,12 +62,19 @@ pub(super) struct StepTurn<'a> {
     of: &'a Turns,
     /// What may come since the step has done something.
     lets_in: usize,
-    /// `None` only while this is dropped.
+    /// `None` while this is dropped, and of a step beside another.
     turn: Option<InOrderGuard<'a, { Rank::RunSteps as u8 }>>,
+    beside: Option<InOrderGuard<'a, { Rank::RunStepsBeside as u8 }>>,
 }
 
 impl Drop for StepTurn<'_> {
     fn drop(&mut self) {
+        let is_beside = self.turn.is_none();
+        drop(self.beside.take());
+        // A writer that finds no merge beside another one waits for the end of that.
+        if is_beside && self.lets_in == 0 {
+            return;
+        }
         let early = planted::is_on(Bug::StepEndsBeforeItsTurn);
         if early {
             self.of.end(self.lets_in);
@@ -79,6 +88,13 @@ impl Drop for StepTurn<'_> {
 }
 
 impl StepTurn<'_> {
+    /// Returns when no step is beside this one; none begins before it ends.
+    pub(super) fn wait_alone(&mut self) {
+        if self.beside.is_none() {
+            self.beside = Some(self.of.beside.lock());
+        }
+    }
+
     /// The step has merged something, of so many runs: what it lets in may come when its turn ends.
     pub(super) fn has_merged(&mut self, runs: usize) {
         self.lets_in = parts_for_step(runs);
@@ -86,13 +102,26 @@ impl StepTurn<'_> {
 }
 
 impl Turns {
+    /// The turn of a merge, beside which there may be another.
     pub(super) fn lock(&self) -> StepTurn<'_> {
-        StepTurn { of: self, lets_in: 0, turn: Some(self.queue.lock()) }
+        StepTurn { of: self, lets_in: 0, turn: Some(self.queue.lock()), beside: None }
     }
 
-    /// `None` if a step is under way.
+    /// The turn of a step beside which there is none.
+    pub(super) fn lock_alone(&self) -> StepTurn<'_> {
+        let mut turn = self.lock();
+        turn.wait_alone();
+        turn
+    }
+
+    /// [`Turns::lock`]; `None` if a step is under way, except one that began beside another.
     pub(super) fn try_lock(&self) -> Option<StepTurn<'_>> {
-        self.queue.try_lock().map(|turn| StepTurn { of: self, lets_in: 0, turn: Some(turn) })
+        self.queue.try_lock().map(|turn| StepTurn { of: self, lets_in: 0, turn: Some(turn), beside: None })
+    }
+
+    /// The turn of a merge beside another; `None` if there are two steps, or one that must be alone.
+    pub(super) fn try_lock_beside(&self) -> Option<StepTurn<'_>> {
+        self.beside.try_lock().map(|beside| StepTurn { of: self, lets_in: 0, turn: None, beside: Some(beside) })
     }
 
     /// Whether a write may come before the next step ends.

@@ -4,7 +4,7 @@ use crate::index::runs::policy::{Compaction, Job, LEAST_BYTES, Shape, choose_all
 const POLICY: MergePolicy = MergePolicy { fan_out: 4, oldest_ratio: 4 };
 
 fn choose(shapes: &[Shape]) -> Option<std::ops::Range<usize>> {
-    runs_of(crate::index::runs::policy::choose(POLICY, shapes))
+    runs_of(crate::index::runs::policy::choose(POLICY, shapes, &[]))
 }
 
 fn runs_of(job: Option<Job>) -> Option<std::ops::Range<usize>> {
@@ -50,6 +50,43 @@ fn a_low_tier_comes_before_a_merge_that_was_begun() {
     assert_eq!(choose(&shapes), Some(3..5));
     shapes.insert(0, idle(1));
     assert_eq!(choose(&shapes), Some(0..4));
+}
+
+#[test]
+fn a_merge_beside_another_takes_none_of_its_runs() {
+    let beside = |shapes: &[Shape], claimed: &[std::ops::Range<usize>]| {
+        runs_of(crate::index::runs::policy::choose(POLICY, shapes, claimed))
+    };
+    let mut shapes = vec![idle(1); 16];
+    shapes.extend([idle(16), idle(16), idle(16), idle(16), idle(1000)]);
+    assert_eq!(beside(&shapes, &[]), Some(0..16));
+    assert_eq!(beside(&shapes, &[0..16]), Some(16..20), "of the next tier");
+    assert_eq!(beside(&shapes, &[0..16, 16..20]), None);
+    assert_eq!(beside(&shapes, &[16..20]), Some(0..16));
+    shapes.splice(0..0, vec![idle(1); 3]);
+    assert_eq!(beside(&shapes, &[3..19, 19..23]), None, "runs that have come since are too few");
+    shapes.insert(0, idle(1));
+    assert_eq!(beside(&shapes, &[4..20]), Some(0..4), "they are merged without the others of their tier");
+    // A merge of which some steps are done.
+    shapes[20..24].iter_mut().for_each(|shape| shape.merge = 7);
+    assert_eq!(beside(&shapes, &[0..4, 4..20]), Some(20..24));
+    assert_eq!(beside(&shapes, &[0..4, 20..24]), Some(4..20));
+}
+
+#[test]
+fn the_oldest_run_is_not_taken_in_while_another_merge_has_it() {
+    let choose = |claimed: &[std::ops::Range<usize>]| {
+        let shapes = [idle(1), idle(1), idle(1), idle(1), idle(4), idle(16)];
+        runs_of(crate::index::runs::policy::choose(POLICY, &shapes, claimed))
+    };
+    assert_eq!(choose(&[]), Some(0..4));
+    assert_eq!(choose(&[4..6]), Some(0..4));
+    let shapes = [idle(1), idle(1), idle(1), idle(1), idle(4)];
+    let choose = |claimed: &[std::ops::Range<usize>]| {
+        runs_of(crate::index::runs::policy::choose(POLICY, &shapes, claimed))
+    };
+    assert_eq!((choose(&[]), choose(&[4..5])), (Some(0..5), Some(0..4)));
+    assert_eq!(choose(&[3..9]), None, "also where some claimed runs cannot be merged any more");
 }
 
 #[test]

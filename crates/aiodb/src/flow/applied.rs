@@ -1,6 +1,6 @@
 //! The whole path of a merge: an operand in the log or, where memory has what it applies to, the put of what it makes.
 //!
-//! So a counter that is merged into again and again is one put over the other: it costs what a put costs, its operands do not pile up, and
+//! So a counter that is merged into again and again is one put over the other: it costs little more than puts, its operands do not pile up, and
 //! a get of it merges nothing. The put is a record as any other: all that holds of puts for snapshots, crashes, counts of live bytes and
 //! reclaim holds of it. It is right only at its place in the log: every older record of the key must have been seen, and none may
 //! have come in between. That is found out as for conditions (`conditional.rs`), but no merge waits for it: where it does not hold, or

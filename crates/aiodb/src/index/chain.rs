@@ -59,6 +59,11 @@ pub(crate) struct VersionChain {
 }
 
 impl VersionChain {
+    /// What a run has of a key, newest first.
+    pub(crate) fn of_run(entries: SmallVec<[Entry; 1]>, partial: bool) -> VersionChain {
+        VersionChain { entries, covers: Vec::new(), partial }
+    }
+
     /// The entries, newest first.
     pub(crate) fn entries(&self) -> &[Entry] {
         &self.entries

@@ -19,6 +19,7 @@ mod file;
 pub(crate) mod filtering;
 mod flush;
 pub(crate) mod ingest;
+mod inputs;
 pub(crate) mod lookup;
 mod merge;
 mod outlook;

@@ -81,3 +81,6 @@ fn place_of<D: Device>(set: &RunSet<D>, claim: &Claim) -> Option<Range<usize>> {
     let count = set.runs[first..].iter().take_while(|run| is_claimed(&run.number)).count();
     Some(first..first + count)
 }
+
+#[cfg(all(test, feature = "shuttle"))]
+mod interleavings;

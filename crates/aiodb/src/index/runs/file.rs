@@ -115,11 +115,7 @@ pub(super) fn hash_of(seed: u64, key: &[u8]) -> u64 {
 
 /// A key's entries, as they are in memory.
 pub(super) fn chain_of((entries, partial): Chain) -> VersionChain {
-    let mut chain: VersionChain = entries.into_iter().collect();
-    if partial {
-        chain.set_partial();
-    }
-    chain
+    VersionChain::of_run(entries, partial)
 }
 
 /// The path of a file of a run.

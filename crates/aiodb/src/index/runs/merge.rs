@@ -7,6 +7,7 @@ use super::asking::{Asking, Taken};
 use super::counts::Changes;
 use super::cursor::RunCursor;
 use super::filtering::{EntryMark, Passes};
+use super::inputs::Inputs;
 use super::set::RunSet;
 use crate::Result;
 use crate::format::entry::RangeTombstone;
@@ -18,8 +19,7 @@ use crate::planted::{self, Bug};
 /// A merge of runs, or of a part of one, from key to key.
 pub(super) struct Merge<'a, D: Device> {
     set: &'a RunSet<D>,
-    /// Newest first.
-    cursors: Vec<RunCursor>,
+    inputs: Inputs,
     /// Whether no run is older.
     is_oldest: bool,
     /// A table that is left out.
@@ -98,7 +98,16 @@ impl<'a, D: Device> Merge<'a, D> {
         let newest = || context.snapshots.oldest().0;
         let asking = context.filtering.map(|filtering| Asking::new(filtering, passes, newest(), is_oldest));
         let changes = Changes::new(context);
-        Merge { set, cursors, is_oldest, gone: None, carried_out, visited_keys: 0, changes, asking }
+        Merge {
+            set,
+            inputs: Inputs::new(cursors),
+            is_oldest,
+            gone: None,
+            carried_out,
+            visited_keys: 0,
+            changes,
+            asking,
+        }
     }
 
     /// Leaves out a table.
@@ -108,12 +117,15 @@ impl<'a, D: Device> Merge<'a, D> {
 
     /// Bytes of the blocks that were taken in.
     pub(super) fn visited_bytes(&self) -> u64 {
-        self.cursors.iter().map(RunCursor::visited_bytes).sum()
+        self.inputs.visited_bytes()
     }
 
-    /// The next key; `None` at the end.
-    pub(super) fn next_key(&self) -> Option<Box<[u8]>> {
-        self.cursors.iter().filter_map(RunCursor::key).min().map(Into::into)
+    /// Puts the next key in the place of what is in `key`; false at the end.
+    pub(super) fn next_key(&self, key: &mut Vec<u8>) -> bool {
+        key.clear();
+        let next = self.inputs.key();
+        key.extend_from_slice(next.unwrap_or_default());
+        next.is_some()
     }
 
     /// Takes the entries of a key, which is the next one, and counts the changes. Returns what is left of them, perhaps nothing.
@@ -121,16 +133,12 @@ impl<'a, D: Device> Merge<'a, D> {
         self.visited_keys += 1;
         let (mut occurrences, mut inputs) = (Occurrences::new(), SmallVec::<[VersionChain; 4]>::new());
         let mut carried = EntryMark::NEVER;
-        for cursor in &mut self.cursors {
-            if cursor.key() != Some(key) {
-                continue;
-            }
+        while let Some(cursor) = self.inputs.at(key) {
             let next_life = cursor.piece(self.set).file.footer.next_life;
             if self.asking.is_some() {
                 carried = carried.least(cursor.mark(self.set));
             }
             let chain = cursor.take(self.set)?;
-            self.changes.key(key, &chain, -1);
             occurrences.extend(chain.entries().iter().map(|entry| {
                 let life = (self.changes.context.life_of)(entry.location.segment);
                 let outlives = planted::is_on(Bug::RunEntryOutlivesSegment);
@@ -138,10 +146,17 @@ impl<'a, D: Device> Merge<'a, D> {
                 Occurrence { entry: entry.without_value(), life: counts.then_some(life) }
             }));
             inputs.push(chain);
-            cursor.advance(self.set)?;
+            self.inputs.advance(self.set)?;
         }
+        if self.stays(key, &inputs, &occurrences) {
+            let chain = inputs.remove(0);
+            self.changes.written(key, &chain.entries()[0]);
+            self.changes.operands(key, &chain);
+            return Ok(Taken { chain, latest_life: occurrences[0].life.unwrap_or(0), carried });
+        }
+        inputs.iter().for_each(|chain| self.changes.key(key, chain, -1));
         let table = table_of(key);
-        if self.gone == Some(table) || (self.changes.context.accounting.is_gone)(table) {
+        if self.is_gone(table) {
             self.remove(key, &occurrences);
             return Ok(Taken::default());
         }
@@ -152,6 +167,19 @@ impl<'a, D: Device> Merge<'a, D> {
             self.changes.operands(key, &taken.chain);
         }
         Ok(taken)
+    }
+
+    /// Whether a key is in one input alone, with one entry that has a value, and nothing has deleted it: all counts stay as they are, too.
+    fn stays(&self, key: &[u8], inputs: &[VersionChain], occurrences: &Occurrences) -> bool {
+        let is_one = inputs.len() == 1 && matches!(&occurrences[..], [one] if one.life.is_some());
+        is_one
+            && !(self.is_oldest && inputs[0].is_partial())
+            && self.set.manifest.ranges.is_empty()
+            && !self.is_gone(table_of(key))
+    }
+
+    fn is_gone(&self, table: u32) -> bool {
+        self.gone == Some(table) || (self.changes.context.accounting.is_gone)(table)
     }
 
     /// What the inputs, newest first, make of a key.

@@ -224,21 +224,24 @@ impl<D: Device> Runs<D> {
     fn write<'a>(&self, mut merge: Merge<'a, D>, base: u64, budget_bytes: u64) -> Result<Made<'a, D>> {
         let making = Making { base, carried_out: merge.carried_out, hash_seed: self.hash_seed() };
         let mut output: Option<RunWriter<D>> = None;
-        let mut next = merge.next_key();
-        while let Some(key) = next.take_if(|_| {
+        let mut key = Vec::new();
+        let mut is_left = merge.next_key(&mut key);
+        let has_room = |merge: &Merge<'_, D>, output: &Option<RunWriter<D>>| {
             let is_first = merge.visited_keys == 0;
             let waiting = merge.asking.as_ref().map_or(0, Asking::waiting_bytes);
             let written = output.as_ref().map_or(0, RunWriter::bytes) + waiting;
             let has_room = written < budget_bytes && merge.visited_bytes() < budget_bytes.saturating_mul(READ_RATIO);
             let is_full = budget_bytes < u64::MAX && merge.asking.as_ref().is_some_and(Asking::is_full);
             is_first || has_room && !is_full
-        }) {
+        };
+        while is_left && has_room(&merge, &output) {
             let taken = merge.take(&key)?;
             if !taken.chain.is_empty() {
-                self.put(&mut output, making, &mut merge, key, taken)?;
+                self.put(&mut output, making, &mut merge, &key, taken)?;
             }
-            next = merge.next_key();
+            is_left = merge.next_key(&mut key);
         }
+        let next = is_left.then(|| key.into());
         self.put_decided(&mut output, making, &mut merge)?;
         let file = output.map(RunWriter::finish).transpose()?;
         file.iter().for_each(|file| merge.changes.finished(file.name.number));
@@ -251,16 +254,16 @@ impl<D: Device> Runs<D> {
         output: &mut Option<RunWriter<D>>,
         making: Making,
         merge: &mut Merge<'_, D>,
-        key: Box<[u8]>,
+        key: &[u8],
         taken: Taken,
     ) -> Result<()> {
-        if merge.asking.as_ref().is_some_and(|asking| asking.is_due_before(&key)) {
+        if merge.asking.as_ref().is_some_and(|asking| asking.is_due_before(key)) {
             self.put_decided(output, making, merge)?;
         }
         match &mut merge.asking {
-            None => self.add(output, making, &key, (&taken, EntryMark::NEVER), merge.changes.context),
+            None => self.add(output, making, key, (&taken, EntryMark::NEVER), merge.changes.context),
             Some(asking) => {
-                asking.offer(key, taken);
+                asking.offer(key.into(), taken);
                 Ok(())
             }
         }

@@ -1,3 +1,4 @@
+mod beside;
 mod compression;
 mod concurrency;
 mod crashes;

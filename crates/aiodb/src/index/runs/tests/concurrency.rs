@@ -88,6 +88,13 @@ fn readers_find_what_was_flushed_before() {
             });
         });
         scope.spawn(|| {
+            work(&|context| {
+                while !done.load(Ordering::SeqCst) {
+                    runs.merge_step_unless_busy(4096, context).expect("nothing fails");
+                }
+            });
+        });
+        scope.spawn(|| {
             while !done.load(Ordering::SeqCst) {
                 (0..KEYS).step_by(7).for_each(read);
             }

@@ -82,9 +82,8 @@ fn the_oldest_run_is_not_taken_in_while_another_merge_has_it() {
     assert_eq!(choose(&[]), Some(0..4));
     assert_eq!(choose(&[4..6]), Some(0..4));
     let shapes = [idle(1), idle(1), idle(1), idle(1), idle(4)];
-    let choose = |claimed: &[std::ops::Range<usize>]| {
-        runs_of(crate::index::runs::policy::choose(POLICY, &shapes, claimed))
-    };
+    let choose =
+        |claimed: &[std::ops::Range<usize>]| runs_of(crate::index::runs::policy::choose(POLICY, &shapes, claimed));
     assert_eq!((choose(&[]), choose(&[4..5])), (Some(0..5), Some(0..4)));
     assert_eq!(choose(&[3..9]), None, "also where some claimed runs cannot be merged any more");
 }

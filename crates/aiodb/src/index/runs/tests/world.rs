@@ -3,7 +3,7 @@
 
 mod checks;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -25,6 +25,7 @@ use crate::index::runs::{FILE_BYTES, RunContext, Runs};
 use crate::index::snapshots::{Snapshots, View};
 use crate::io::sim::SimDevice;
 use crate::retention::Retention;
+use crate::sync::as_another_thread;
 use crate::{Compression, Result};
 
 pub(super) const STORE: [u8; 16] = [7; 16];
@@ -327,6 +328,24 @@ impl World {
         let merged = self.context(|context| self.runs().merge_step(budget, context))?;
         self.forget_ranges();
         Ok(merged)
+    }
+
+    /// A step, in whose middle another thread does one of another merge. Says whether that has found one.
+    pub(super) fn merge_two(&mut self, random: &mut Rng) -> Result<bool> {
+        let budget = if random.bool() { FILE_BYTES } else { random.u64(1..20_000) };
+        let beside = Cell::new(None);
+        let begin_beside = || self.context(|context| self.runs().merge_step_unless_busy(budget, context));
+        self.context(|context| {
+            // Asked for each table of which keys are written.
+            let compression_of = |table| {
+                let known = beside.take().unwrap_or_else(|| as_another_thread(begin_beside));
+                beside.set(Some(known));
+                (context.compression_of)(table)
+            };
+            self.runs().merge_step(budget, &RunContext { compression_of: &compression_of, ..*context })
+        })?;
+        self.forget_ranges();
+        Ok(beside.take().transpose()?.flatten() == Some(true))
     }
 
     pub(super) fn carry_out_ranges(&mut self) -> Result<bool> {

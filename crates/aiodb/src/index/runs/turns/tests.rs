@@ -62,3 +62,25 @@ fn one_step_is_under_way_at_a_time() {
     turns.wait_after(last);
     assert!(turns.try_lock().is_some());
 }
+
+#[test]
+fn two_merges_are_under_way_at_a_time_or_one_step_that_is_alone() {
+    let turns = Turns::default();
+    let by_another =
+        |work: &(dyn Fn() -> bool + Sync)| std::thread::scope(|scope| scope.spawn(work).join().expect("no panic"));
+    let turn = turns.lock();
+    let last = turns.last();
+    assert!(by_another(&|| turns.try_lock_beside().is_some()));
+    assert_eq!(turns.last(), last, "one that finds nothing to merge wakes nobody");
+    {
+        let mut beside = turns.try_lock_beside().expect("one may be beside");
+        assert!(by_another(&|| turns.try_lock_beside().is_none() && turns.try_lock().is_none()));
+        beside.has_merged(MANY_RUNS);
+    }
+    assert_ne!(turns.last(), last, "writers look again");
+    drop(turn);
+    let alone = turns.lock_alone();
+    assert!(by_another(&|| turns.try_lock_beside().is_none() && turns.try_lock().is_none()));
+    drop(alone);
+    assert!(turns.try_lock_beside().is_some());
+}

@@ -16,6 +16,11 @@ fn idle(units: u64) -> Shape {
     Shape { merge: 0, bytes: units * LEAST_BYTES }
 }
 
+/// The runs of one merge, and no other.
+fn only(runs: std::ops::Range<usize>) -> Vec<std::ops::Range<usize>> {
+    vec![runs]
+}
+
 #[test]
 fn few_runs_stay_as_they_are() {
     assert_eq!(choose(&[]), None);
@@ -60,13 +65,13 @@ fn a_merge_beside_another_takes_none_of_its_runs() {
     let mut shapes = vec![idle(1); 16];
     shapes.extend([idle(16), idle(16), idle(16), idle(16), idle(1000)]);
     assert_eq!(beside(&shapes, &[]), Some(0..16));
-    assert_eq!(beside(&shapes, &[0..16]), Some(16..20), "of the next tier");
+    assert_eq!(beside(&shapes, &only(0..16)), Some(16..20), "of the next tier");
     assert_eq!(beside(&shapes, &[0..16, 16..20]), None);
-    assert_eq!(beside(&shapes, &[16..20]), Some(0..16));
+    assert_eq!(beside(&shapes, &only(16..20)), Some(0..16));
     shapes.splice(0..0, vec![idle(1); 3]);
     assert_eq!(beside(&shapes, &[3..19, 19..23]), None, "runs that have come since are too few");
     shapes.insert(0, idle(1));
-    assert_eq!(beside(&shapes, &[4..20]), Some(0..4), "they are merged without the others of their tier");
+    assert_eq!(beside(&shapes, &only(4..20)), Some(0..4), "they are merged without the others of their tier");
     // A merge of which some steps are done.
     shapes[20..24].iter_mut().for_each(|shape| shape.merge = 7);
     assert_eq!(beside(&shapes, &[0..4, 4..20]), Some(20..24));
@@ -80,12 +85,12 @@ fn the_oldest_run_is_not_taken_in_while_another_merge_has_it() {
         runs_of(crate::index::runs::policy::choose(POLICY, &shapes, claimed))
     };
     assert_eq!(choose(&[]), Some(0..4));
-    assert_eq!(choose(&[4..6]), Some(0..4));
+    assert_eq!(choose(&only(4..6)), Some(0..4));
     let shapes = [idle(1), idle(1), idle(1), idle(1), idle(4)];
     let choose =
         |claimed: &[std::ops::Range<usize>]| runs_of(crate::index::runs::policy::choose(POLICY, &shapes, claimed));
-    assert_eq!((choose(&[]), choose(&[4..5])), (Some(0..5), Some(0..4)));
-    assert_eq!(choose(&[3..9]), None, "also where some claimed runs cannot be merged any more");
+    assert_eq!((choose(&[]), choose(&only(4..5))), (Some(0..5), Some(0..4)));
+    assert_eq!(choose(&only(3..9)), None, "also where some claimed runs cannot be merged any more");
 }
 
 #[test]

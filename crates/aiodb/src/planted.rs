@@ -299,7 +299,7 @@ mod switch {
 
         /// Bugs that several threads run into: `tests/interleavings/` and the one of epochs find them. The simulator sees
         /// the bugs that need no more than a write that waits while another thread goes on.
-        pub const OF_THREADS: [Bug; 16] = [
+        pub const OF_THREADS: [Bug; 17] = [
             Bug::EpochMovesUnderReaders,
             Bug::DeleteGoneEarly,
             Bug::LateBaseHidesOperands,

@@ -374,7 +374,7 @@ fn find<D: Device>(set: &RunSet<D>, wanted: impl Fn(Place) -> Result<bool>) -> R
 
 fn place_of(manifest: &RunManifest, number: u64) -> usize {
     let at = manifest.runs.iter().position(|run| run.number == number);
-    at.expect("only steps, which take turns, take runs away")
+    at.expect("only steps that have claimed runs take them away")
 }
 
 /// How far a step has brought a merge.

@@ -9,6 +9,7 @@
 
 mod asking;
 mod block_cursor;
+mod choosing;
 mod claims;
 mod copy;
 pub(crate) mod counts;

@@ -5,12 +5,9 @@ use std::sync::Arc;
 
 use super::policy::Job;
 use super::set::RunSet;
-use super::{FILE_BYTES, Runs};
-use crate::Result;
-use crate::config::MergePolicy;
 use crate::io::Device;
 use crate::planted::{self, Bug};
-use crate::sync::{Mutex, Rank};
+use crate::sync::{Mutex, MutexGuard, Rank};
 
 /// Why the list of claims is never found locked for good.
 const NO_PANIC: &str = "no code panics while it changes the list of claims";
@@ -21,11 +18,17 @@ const NO_PANIC: &str = "no code panics while it changes the list of claims";
 pub(super) struct Claims(Mutex<Vec<Claim>, { Rank::RunClaims as u8 }>);
 
 /// What one step has to itself until its edit is made.
-struct Claim {
+pub(super) struct Claim {
     /// The numbers of its runs, the oldest of which tells it from others.
     runs: Vec<u64>,
     /// Bytes that it may write.
     bytes: u64,
+}
+
+/// The claims of all steps, which none changes while this is held.
+pub(super) struct ClaimsHeld<'a> {
+    of: &'a Claims,
+    claims: MutexGuard<'a, Vec<Claim>>,
 }
 
 /// A job that is claimed until this is dropped.
@@ -37,6 +40,34 @@ pub(super) struct Claimed<'a, D: Device> {
     pub(super) step_bytes: u64,
 }
 
+impl Claims {
+    pub(super) fn lock(&self) -> ClaimsHeld<'_> {
+        ClaimsHeld { of: self, claims: self.0.lock().expect(NO_PANIC) }
+    }
+}
+
+impl<'a> ClaimsHeld<'a> {
+    /// The places in a set of the runs that are claimed.
+    pub(super) fn places<D: Device>(&self, set: &RunSet<D>) -> Vec<Range<usize>> {
+        match planted::is_on(Bug::ClaimUnseen) {
+            true => Vec::new(),
+            false => self.claims.iter().filter_map(|claim| place_of(set, claim)).collect(),
+        }
+    }
+
+    /// Bytes that the steps with claims may write.
+    pub(super) fn promised_bytes(&self) -> u64 {
+        self.claims.iter().map(|claim| claim.bytes).sum()
+    }
+
+    /// Claims a job of this set for a step that may write so many bytes.
+    pub(super) fn claim<D: Device>(mut self, set: Arc<RunSet<D>>, job: Job, step_bytes: u64) -> Claimed<'a, D> {
+        let runs = set.runs[job.runs.clone()].iter().map(|run| run.number).collect();
+        self.claims.push(Claim { runs, bytes: step_bytes });
+        Claimed { of: self.of, set, job, step_bytes }
+    }
+}
+
 impl<D: Device> Drop for Claimed<'_, D> {
     fn drop(&mut self) {
         let own = self.set.runs[self.job.runs.end - 1].number;
@@ -44,33 +75,6 @@ impl<D: Device> Drop for Claimed<'_, D> {
         if let Some(at) = claims.iter().position(|claim| claim.runs.last() == Some(&own)) {
             claims.swap_remove(at);
         }
-    }
-}
-
-impl<D: Device> Runs<D> {
-    /// Claims the job that is chosen among runs of which these are claimed; `None` if there is none.
-    pub(super) fn claim(
-        &self,
-        choose: impl Fn(MergePolicy, &RunSet<D>, &[Range<usize>]) -> Option<Job>,
-        budget_bytes: u64,
-    ) -> Result<Option<Claimed<'_, D>>> {
-        let mut claims = self.claims.0.lock().expect(NO_PANIC);
-        let set = self.set()?;
-        let claimed: Vec<_> = match planted::is_on(Bug::ClaimUnseen) {
-            true => Vec::new(),
-            false => claims.iter().filter_map(|claim| place_of(&set, claim)).collect(),
-        };
-        let Some(job) = choose(self.policy, &set, &claimed) else { return Ok(None) };
-        let promised = claims.iter().map(|claim| claim.bytes).sum();
-        let step_bytes = self.step_bytes(budget_bytes, promised)?;
-        let runs = set.runs[job.runs.clone()].iter().map(|run| run.number).collect();
-        claims.push(Claim { runs, bytes: step_bytes });
-        Ok(Some(Claimed { of: &self.claims, set, job, step_bytes }))
-    }
-
-    /// Whether the disk has room for the files of two merges at once.
-    pub(super) fn has_room_for_two(&self) -> bool {
-        self.file_bytes() == FILE_BYTES
     }
 }
 

@@ -40,7 +40,7 @@ const MOST_KEPT_KEYS: u64 = 128 << 10;
 
 /// A file has at most one in so many of the free bytes of the disk, since a merge needs room for as much as a file of each run that
 /// it takes in.
-const FILES_OF_FREE: u64 = 16;
+const FILES_OF_FREE: u64 = 64;
 
 /// But files are not made smaller than this.
 const LEAST_FILE_BYTES: u64 = 128 << 10;

@@ -11,7 +11,7 @@ use super::cursor::{MERGE_WINDOW_BYTES, RunCursor};
 use super::file::RunFile;
 use super::filtering::{EntryMark, Passes};
 use super::merge::{Merge, due_ranges};
-use super::policy::{Compaction, choose, choose_all, choose_at_rest};
+use super::policy::{Compaction, choose_all, choose_at_rest};
 use super::set::{Piece, Run, RunSet};
 use super::turns::StepTurn;
 use super::writer::{Making, RunWriter};
@@ -96,10 +96,6 @@ impl<D: Device> Runs<D> {
         let Some(turn) = self.turns.try_lock_beside() else { return Ok(None) };
         let Some(claimed) = self.claim_most_useful(budget_bytes)? else { return Ok(None) };
         self.merge_if_any(turn, Some(claimed), context).map(Some)
-    }
-
-    fn claim_most_useful(&self, budget_bytes: u64) -> Result<Option<Claimed<'_, D>>> {
-        self.claim(|policy, set, claimed| choose(policy, &set.shapes(), claimed), budget_bytes)
     }
 
     /// Does a step of a claimed merge, if there is one; ends the claim before the turn.

@@ -36,8 +36,9 @@ fn key(number: u64) -> Vec<u8> {
 fn with_context<T>(work: impl FnOnce(&RunContext<'_>) -> T) -> T {
     let snapshots = Snapshots::new(Arc::new(Retention::default()));
     let (ranges, compression_of) = (Ranges::default(), &|_| Compression::None);
-    let (accounting, life_of, filtering) = (&Accounting::NONE, &|_| 1, None);
-    work(&RunContext { accounting, snapshots: &snapshots, ranges: &ranges, life_of, compression_of, filtering })
+    let (life_of, inline_bytes_of, filtering) = (&|_| 1, &|_| usize::MAX, None);
+    let (accounting, snapshots, ranges) = (&Accounting::NONE, &snapshots, &ranges);
+    work(&RunContext { accounting, snapshots, ranges, life_of, compression_of, inline_bytes_of, filtering })
 }
 
 /// Puts all keys with higher sequences than those of earlier rounds, and flushes them.

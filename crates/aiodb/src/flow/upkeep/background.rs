@@ -19,6 +19,7 @@ const WRITER: &str = "aiodb-writer";
 const UPKEEP: &str = "aiodb-upkeep";
 const MAKER: &str = "aiodb-segments";
 const COMMITTER: &str = "aiodb-commits";
+const MERGER: &str = "aiodb-merges";
 
 /// The writer looks at the open batch at least this often, so that `none` leaves nothing in memory for long.
 const WRITER_PERIOD: Duration = Duration::from_millis(500);
@@ -26,6 +27,8 @@ const WRITER_PERIOD: Duration = Duration::from_millis(500);
 const MAINTENANCE_PERIOD: Duration = Duration::from_millis(50);
 /// How often the committer looks at the memtables: some thousand keys come in between.
 const COMMITTER_PERIOD: Duration = Duration::from_millis(20);
+/// How often the second thread of merges looks whether writers are slowed by them.
+const MERGER_PERIOD: Duration = Duration::from_millis(10);
 /// And after a failure: each attempt takes what room there is.
 const AFTER_FAILURE_PERIOD: Duration = Duration::from_secs(1);
 /// Tags settled in one step.
@@ -74,7 +77,7 @@ struct Worker<D: Device> {
 
 impl<D: Device> Worker<D> {
     /// All of them.
-    const ALL: [Worker<D>; 4] = [
+    const ALL: [Worker<D>; 5] = [
         // Writes open batches of the classes `interval` and `none`, and flushes for `interval`.
         Worker { name: WRITER, work: write_out, rest: |engine, until_due| engine.background.sleep(until_due) },
         Worker { name: UPKEEP, work: maintain, rest: park },
@@ -82,6 +85,9 @@ impl<D: Device> Worker<D> {
         Worker { name: MAKER, work: make_segments, rest: park },
         // Commits memtables, so that no writer has to.
         Worker { name: COMMITTER, work: commit_memtables, rest: park },
+        // Merges runs beside upkeep where that alone holds writers up. A thread of its own: writers, of which there may be hundreds, would each
+        // keep the memory of a merge.
+        Worker { name: MERGER, work: merge_beside, rest: park },
     ];
 
     /// Works until the store is closed, its last handle is gone, or the work panics.
@@ -154,6 +160,18 @@ fn make_segments<D: Device>(engine: &Engine<D>) -> Duration {
 
 fn commit_memtables<D: Device>(engine: &Engine<D>) -> Duration {
     engine.commit_ahead()
+}
+
+fn merge_beside<D: Device>(engine: &Engine<D>) -> Duration {
+    if engine.commit.failure().is_some() || engine.options.read_only {
+        return AFTER_FAILURE_PERIOD;
+    }
+    match engine.merge_beside() {
+        Ok(true) => Duration::ZERO,
+        Ok(false) => MERGER_PERIOD,
+        // Upkeep meets it too, and notes it.
+        Err(_) => AFTER_FAILURE_PERIOD,
+    }
 }
 
 /// Does a piece of work of a thread of the store's own. If it panics, the thread is gone, and its work is never done again: the

@@ -258,7 +258,7 @@ impl<D: Device> Upkeep<D> {
                 return Ok(());
             }
             left = left.saturating_sub(1);
-            match self.unless_damaged(self.merge_some_unless_busy(ordered))? {
+            match self.unless_damaged(self.merge_some_unless_busy(ordered, false))? {
                 Some(Stepped::Done) => {}
                 Some(Stepped::Busy) => runs.wait_for_step(last),
                 Some(Stepped::Nothing) | None => return Ok(()),
@@ -266,14 +266,22 @@ impl<D: Device> Upkeep<D> {
         }
     }
 
-    /// [`Upkeep::merge_some_of`], unless another thread does a step.
-    fn merge_some_unless_busy(&self, ordered: &OrderedIndex<D>) -> Result<Stepped> {
+    /// Does a step of a merge beside that of another thread where writers are slowed by merges. True if there may be more to do.
+    pub(crate) fn merge_beside(&self) -> Result<bool> {
+        let is_behind = |ordered: &&OrderedIndex<D>| ordered.committed.runs().is_some_and(|runs| runs.is_behind());
+        self.ordered.open().filter(is_behind).try_fold(false, |more, ordered| {
+            Ok(matches!(self.merge_some_unless_busy(ordered, true)?, Stepped::Done) || more)
+        })
+    }
+
+    /// [`Upkeep::merge_some_of`], unless another thread does a step; then perhaps one `beside` it.
+    fn merge_some_unless_busy(&self, ordered: &OrderedIndex<D>, beside: bool) -> Result<Stepped> {
         if self.snapshots.is_short() {
             return Ok(Stepped::Nothing);
         }
         let is_busy = Cell::new(false);
         let more = self.merging(ordered, &|context| {
-            let merged = ordered.merge_some_unless_busy(context)?;
+            let merged = ordered.merge_some_unless_busy(beside, context)?;
             is_busy.set(merged.is_none());
             Ok(merged.unwrap_or(false))
         })?;

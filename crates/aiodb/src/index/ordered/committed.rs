@@ -115,11 +115,12 @@ impl<D: Device> Committed<D> {
         }
     }
 
-    /// See [`Runs::merge_step_unless_busy`].
-    pub(super) fn merge_some_unless_busy(&self, context: &RunContext<'_>) -> Result<Option<bool>> {
+    /// See [`Runs::merge_step_unless_busy`] and, for a step that is not `beside` another, [`Runs::merge_step_if_free`].
+    pub(super) fn merge_some_unless_busy(&self, beside: bool, context: &RunContext<'_>) -> Result<Option<bool>> {
         match self {
             Committed::Lmdb(_) => Ok(Some(false)),
-            Committed::Runs(runs) => runs.merge_step_unless_busy(MERGED_PER_STEP, context),
+            Committed::Runs(runs) if beside => runs.merge_step_unless_busy(MERGED_PER_STEP, context),
+            Committed::Runs(runs) => runs.merge_step_if_free(MERGED_PER_STEP, context),
         }
     }
 

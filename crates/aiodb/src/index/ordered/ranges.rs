@@ -55,8 +55,8 @@ impl<D: Device> OrderedIndex<D> {
     }
 
     /// [`OrderedIndex::merge_some`], unless another thread works on the runs: then `None`.
-    pub(crate) fn merge_some_unless_busy(&self, context: &RunContext<'_>) -> Result<Option<bool>> {
-        let merged = self.committed.merge_some_unless_busy(context)?;
+    pub(crate) fn merge_some_unless_busy(&self, beside: bool, context: &RunContext<'_>) -> Result<Option<bool>> {
+        let merged = self.committed.merge_some_unless_busy(beside, context)?;
         if merged.is_some() { self.forget_ranges().map(|()| merged) } else { Ok(None) }
     }
 

@@ -46,6 +46,12 @@ impl<D: Device> Runs<D> {
         self.merge_in_turn(self.turns.lock(), budget_bytes, context)
     }
 
+    /// [`Runs::merge_step`], unless another thread does a step: then `None`.
+    pub(crate) fn merge_step_if_free(&self, budget_bytes: u64, context: &RunContext<'_>) -> Result<Option<bool>> {
+        let Some(turn) = self.turns.try_lock() else { return Ok(None) };
+        self.merge_in_turn(turn, budget_bytes, context).map(Some)
+    }
+
     /// [`Runs::merge_step`], unless another thread does a step: then one of a merge of other runs beside it. `None` if there is none, or
     /// two steps are under way.
     pub(crate) fn merge_step_unless_busy(&self, budget_bytes: u64, context: &RunContext<'_>) -> Result<Option<bool>> {

@@ -1,5 +1,7 @@
 //! What a user can choose: flags before environment before file before what is built in.
 
+mod memory;
+
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -7,16 +9,10 @@ use std::time::Duration;
 
 use aiodb::Durability;
 use aiodb::io::memory::memory_bytes;
+use memory::{MOST_USUAL_CACHE_BYTES, usual_cache_bytes};
 use serde::{Deserialize, Serialize};
 
-/// Less than this is no use: memtables and buffers alone may take it.
-const LEAST_MEMORY: u64 = 256 << 20;
-
-/// Connections, their replies and scripts have one part in so many of the memory.
-const CONNECTIONS_SHARE: u64 = 8;
-
-/// The engine has one part in so many of the memory, however large a cache is asked for.
-const LEAST_ENGINE_SHARE: u64 = 4;
+pub(crate) use memory::parts_of_cache;
 
 /// The greatest number of databases: each is a table that is made at once.
 const MAX_DATABASES: u16 = 1024;
@@ -323,19 +319,6 @@ impl Layer {
     }
 }
 
-/// The most that the cache has unless more is asked for.
-const MOST_USUAL_CACHE_BYTES: u64 = 1 << 30;
-
-/// Bytes for the cache where so much memory can be had: an eighth, within a bound.
-fn usual_cache_bytes(memory: u64) -> u64 {
-    (memory / 8).min(MOST_USUAL_CACHE_BYTES)
-}
-
-/// What entries and small collections have of a cache of so many bytes; the engine has the rest.
-pub(crate) fn parts_of_cache(cache_bytes: u64) -> (u64, u64) {
-    (cache_bytes / 2, cache_bytes / 4)
-}
-
 impl Config {
     /// The settings of layers, of which earlier ones count before later ones.
     pub fn of_layers(layers: impl IntoIterator<Item = Layer>) -> Result<Config, ConfigError> {
@@ -436,33 +419,15 @@ impl Config {
         })
     }
 
-    /// The memory by which the caches are sized, in bytes; `None` where it does not matter.
+    /// Memory that the server may take, in bytes; `None` where it does not matter.
     pub fn memory_bytes(&self) -> Result<Option<u64>, ConfigError> {
-        match parse_memory(&self.maxmemory) {
-            Some(0) => Ok(None),
-            Some(bytes) if bytes >= LEAST_MEMORY => Ok(Some(bytes)),
-            _ => Err(ConfigError::Setting {
-                setting: "maxmemory",
-                value: self.maxmemory.clone(),
-                allowed: format!(
-                    "0, or at least {}mb, as a number of bytes or with a unit: 512mb, 2gb",
-                    LEAST_MEMORY >> 20
-                ),
-            }),
-        }
+        let wrong = |allowed| ConfigError::Setting { setting: "maxmemory", value: self.maxmemory.clone(), allowed };
+        memory::server_bytes(&self.maxmemory).map_err(wrong)
     }
 
-    /// The budget of the engine, in bytes: what the server's own caches and connections leave of the memory. `None` where it does not matter: then
-    /// the engine decides.
+    /// The budget of the engine, in bytes; `None` where memory does not matter: then the engine decides.
     pub(crate) fn engine_bytes(&self) -> Result<Option<u64>, ConfigError> {
-        let left = |memory: u64| {
-            let (entry_bytes, packed_bytes) = parts_of_cache(self.cache_bytes);
-            memory
-                .saturating_sub(entry_bytes + packed_bytes)
-                .saturating_sub(memory / CONNECTIONS_SHARE)
-                .max(memory / LEAST_ENGINE_SHARE)
-        };
-        Ok(self.memory_bytes()?.map(left))
+        Ok(self.memory_bytes()?.map(|bytes| memory::engine_bytes(bytes, self.cache_bytes)))
     }
 
     /// The class of the writes.
@@ -493,16 +458,6 @@ impl Config {
         }
         toml::to_string(&shown).expect("the settings are a table of TOML")
     }
-}
-
-/// A number of bytes in Redis's words: `1k` is 1,000, `1kb` is 1,024, and so for `m` and `g`, in any letters.
-fn parse_memory(text: &str) -> Option<u64> {
-    let text = text.to_ascii_lowercase();
-    let units =
-        [("kb", 1 << 10), ("mb", 1 << 20), ("gb", 1 << 30), ("k", 1_000), ("m", 1_000_000), ("g", 1_000_000_000)];
-    let with_unit = units.iter().find_map(|(unit, bytes)| Some((text.strip_suffix(unit)?, *bytes)));
-    let (number, unit) = with_unit.unwrap_or((text.strip_suffix('b').unwrap_or(&text), 1u64));
-    number.parse::<u64>().ok()?.checked_mul(unit)
 }
 
 #[cfg(test)]

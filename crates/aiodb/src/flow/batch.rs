@@ -18,6 +18,7 @@ use crate::store::catalog::{Generation, TableSlot};
 use crate::store::commit::{Guard, Operation};
 use crate::store::staging::Staged;
 use crate::store::write_path::WritePath;
+use crate::sync::yield_now;
 use crate::{Compression, Durability, Error, Result, Sequence};
 
 /// Operations, and bytes of values, of a batch that the thread of a runtime may append by itself: more would keep it from its other tasks.
@@ -84,13 +85,17 @@ impl<D: Device> WritePath<D> {
             if let Some(appended) = self.append_batch_once(batch, durability)? {
                 return Ok(appended);
             }
+            // Another thread is about to make the next generation of the table.
+            yield_now();
         }
     }
 
     /// The merges of a batch that may be written as puts. None of a batch with conditions or with anything but puts and merges: deletes may
     /// come with counts where there is no room for anything else, and these are told by being operands.
     fn applied_in(&self, batch: &Batch<D>) -> Option<Applied> {
-        if !batch.requirements.is_empty() || batch.operations.len() > MOST_COMPARED {
+        let merges = |operation: &BatchOperation| matches!(operation.change, Change::Merge(_));
+        let is_short = batch.operations.len() <= MOST_COMPARED;
+        if !is_short || !batch.requirements.is_empty() || !batch.operations.iter().any(merges) {
             return None;
         }
         let writes = batch.operations.iter().map(|BatchOperation { slot, key, change }| match change {

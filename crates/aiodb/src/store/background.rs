@@ -31,7 +31,9 @@ pub(crate) struct Background {
     pub(crate) maker: OnceLock<Thread>,
     /// The thread that commits memtables ahead of need, once it has begun.
     pub(crate) committer: OnceLock<Thread>,
-    /// Whether it commits those that are full: not while it is in trouble, nor after its end. SeqCst, which is more than it needs: a
+    /// The thread that merges beside upkeep.
+    pub(crate) merger: OnceLock<Thread>,
+    /// Whether the committer commits memtables that are full: not while it is in trouble, nor after its end. SeqCst, which is more than it needs: a
     /// thread that waits for a commit looks at it again at each turn of the throttle, which follows each change.
     pub(crate) commits: AtomicBool,
 }
@@ -90,6 +92,13 @@ impl Background {
     pub(crate) fn wake_maker(&self) {
         if let Some(maker) = self.maker.get() {
             maker.unpark();
+        }
+    }
+
+    /// Tells the thread that merges beside upkeep that a writer waits for a step.
+    pub(crate) fn wake_merger(&self) {
+        if let Some(merger) = self.merger.get() {
+            merger.unpark();
         }
     }
 

@@ -27,8 +27,6 @@ const WRITER_PERIOD: Duration = Duration::from_millis(500);
 const MAINTENANCE_PERIOD: Duration = Duration::from_millis(50);
 /// How often the committer looks at the memtables: some thousand keys come in between.
 const COMMITTER_PERIOD: Duration = Duration::from_millis(20);
-/// How often the second thread of merges looks whether writers are slowed by them.
-const MERGER_PERIOD: Duration = Duration::from_millis(10);
 /// And after a failure: each attempt takes what room there is.
 const AFTER_FAILURE_PERIOD: Duration = Duration::from_secs(1);
 /// Tags settled in one step.
@@ -85,7 +83,7 @@ impl<D: Device> Worker<D> {
         Worker { name: MAKER, work: make_segments, rest: park },
         // Commits memtables, so that no writer has to.
         Worker { name: COMMITTER, work: commit_memtables, rest: park },
-        // Merges runs beside upkeep where that alone holds writers up. A thread of its own: writers, of which there may be hundreds, would each
+        // Merges runs beside upkeep where writers wait for merges, which wake it. A thread of its own: writers, of which there may be hundreds, would each
         // keep the memory of a merge.
         Worker { name: MERGER, work: merge_beside, rest: park },
     ];
@@ -119,6 +117,9 @@ pub(crate) fn start<D: Device>(engine: &Arc<Engine<D>>) -> Result<()> {
         if name == MAKER {
             let _ = engine.background.maker.set(thread.thread().clone());
         }
+        if name == MERGER {
+            let _ = engine.background.merger.set(thread.thread().clone());
+        }
         if name == COMMITTER {
             let _ = engine.background.committer.set(thread.thread().clone());
         }
@@ -140,8 +141,6 @@ fn write_out<D: Device>(engine: &Engine<D>) -> Duration {
     if let Err(error) = outcome {
         engine.note_trouble(&error);
     }
-    // Upkeep does it too, but not while one piece of its work takes seconds.
-    engine.balance_memory_if_due();
     engine.refresh_metrics_file();
     until_due
 }
@@ -168,7 +167,7 @@ fn merge_beside<D: Device>(engine: &Engine<D>) -> Duration {
     }
     match engine.merge_beside() {
         Ok(true) => Duration::ZERO,
-        Ok(false) => MERGER_PERIOD,
+        Ok(false) => MAINTENANCE_PERIOD,
         // Upkeep meets it too, and notes it.
         Err(_) => AFTER_FAILURE_PERIOD,
     }
@@ -258,17 +257,13 @@ impl<D: Device> Engine<D> {
                 self.reserve_index_room()?;
                 self.segments.replenish()
             }
-            Step::WriteBehind => {
-                let (outcome, _) = self.write_behind();
-                self.balance_memory_if_due();
-                outcome
-            }
+            Step::WriteBehind => self.write_behind().0,
             Step::CommitAhead => self.commit_half_full().map(drop),
             Step::Upkeep => self.maintain_once().map(drop),
         }
     }
 
-    /// Writes or flushes the batches that are due; returns how long no more work will be due.
+    /// Writes or flushes the batches that are due, and looks at what memory is taken; returns how long no more will be due to be written.
     fn write_behind(&self) -> (Result<()>, Duration) {
         // A clock that is set is noticed even if no read asks for the time.
         self.now_ms();
@@ -286,6 +281,9 @@ impl<D: Device> Engine<D> {
             Ok(())
         };
         let next_flush = period.map(|period| Duration::from_millis((last.flush + period).saturating_sub(now)));
+        drop(last);
+        // Upkeep does it too, but not while one piece of its work takes seconds.
+        self.balance_memory_if_due();
         (outcome, next_flush.unwrap_or(WRITER_PERIOD).clamp(MIN_FLUSH_PERIOD, WRITER_PERIOD))
     }
 

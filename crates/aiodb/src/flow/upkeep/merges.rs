@@ -260,7 +260,10 @@ impl<D: Device> Upkeep<D> {
             left = left.saturating_sub(1);
             match self.unless_damaged(self.merge_some_unless_busy(ordered, false))? {
                 Some(Stepped::Done) => {}
-                Some(Stepped::Busy) => runs.wait_for_step(last),
+                Some(Stepped::Busy) => {
+                    self.background.wake_merger();
+                    runs.wait_for_step(last);
+                }
                 Some(Stepped::Nothing) | None => return Ok(()),
             }
         }

@@ -83,6 +83,22 @@ pub(crate) struct RunContext<'a> {
     pub(crate) filtering: Option<&'a Filtering<'a>>,
 }
 
+#[cfg(test)]
+impl<'a> RunContext<'a> {
+    /// What a store answers in which nothing dies and no segment is used again.
+    pub(crate) fn quiet(snapshots: &'a Snapshots, ranges: &'a Ranges) -> RunContext<'a> {
+        RunContext {
+            accounting: &Accounting::NONE,
+            snapshots,
+            ranges,
+            life_of: &|_| 1,
+            compression_of: &|_| Compression::None,
+            inline_bytes_of: &|_| usize::MAX,
+            filtering: None,
+        }
+    }
+}
+
 /// All runs of a store.
 pub(crate) struct Runs<D: Device> {
     device: D,

@@ -61,27 +61,14 @@ fn commit(index: &Index, immutable: &mut ImmutableMemtable) -> Result<Vec<u64>> 
     let accounting = Accounting { died: &died, ..Accounting::NONE };
     let snapshots = Snapshots::new(Arc::new(Retention::default()));
     let (accounting, ranges, life_of) = (&accounting, &*index.ranges, &|_| 0);
-    let context = RunContext { accounting, ranges, life_of, ..quiet_context(&snapshots, ranges) };
+    let context = RunContext { accounting, ranges, life_of, ..RunContext::quiet(&snapshots, ranges) };
     index.commit(immutable, &context)?;
     Ok(dead.into_inner())
 }
 
-/// What LMDB does not ask of a store, as it is where nothing happens.
-fn quiet_context<'a>(snapshots: &'a Snapshots, ranges: &'a Ranges) -> RunContext<'a> {
-    RunContext {
-        accounting: &Accounting::NONE,
-        snapshots,
-        ranges,
-        life_of: &|_| 0,
-        compression_of: &|_| crate::Compression::None,
-        inline_bytes_of: &|_| 0,
-        filtering: None,
-    }
-}
-
 fn carry_out_ranges(index: &Index) {
     let (ranges, snapshots) = (&*index.ranges, &*index.snapshots);
-    let context = quiet_context(snapshots, ranges);
+    let context = RunContext::quiet(snapshots, ranges);
     while index.carry_out_ranges(Urgency::WherePaid, &context).expect("the index can be changed") {}
 }
 

@@ -16,28 +16,11 @@ use std::path::PathBuf;
 
 use fastrand::Rng;
 
+use super::Runs;
 use super::file::path_of;
-use super::{RunContext, Runs};
-use crate::Compression;
 use crate::format::record::Kind;
-use crate::index::accounting::Accounting;
-use crate::index::range_tombstones::Ranges;
-use crate::index::snapshots::Snapshots;
 use crate::io::Device;
 use world::World;
-
-/// What runs ask of a store in which nothing dies and no segment is used again.
-fn quiet_context<'a>(snapshots: &'a Snapshots, ranges: &'a Ranges) -> RunContext<'a> {
-    RunContext {
-        accounting: &Accounting::NONE,
-        snapshots,
-        ranges,
-        life_of: &|_| 1,
-        compression_of: &|_| Compression::None,
-        inline_bytes_of: &|_| usize::MAX,
-        filtering: None,
-    }
-}
 
 /// The files that the runs name, with their lengths in bytes.
 fn named_files<D: Device>(runs: &Runs<D>) -> BTreeMap<PathBuf, u64> {

@@ -3,12 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::Compression;
 use crate::config::MergePolicy;
 use crate::format::location::Location;
 use crate::format::position::Position;
 use crate::format::record::{Form, Kind};
-use crate::index::accounting::Accounting;
 use crate::index::chain::{Entry, Superseded, VersionChain};
 use crate::index::memtable::Memtable;
 use crate::index::range_tombstones::Ranges;
@@ -35,10 +33,7 @@ fn key(number: u64) -> Vec<u8> {
 /// Does work with what runs ask of a store in which nothing dies and no segment is used again.
 fn with_context<T>(work: impl FnOnce(&RunContext<'_>) -> T) -> T {
     let snapshots = Snapshots::new(Arc::new(Retention::default()));
-    let (ranges, compression_of) = (Ranges::default(), &|_| Compression::None);
-    let (life_of, inline_bytes_of, filtering) = (&|_| 1, &|_| usize::MAX, None);
-    let (accounting, snapshots, ranges) = (&Accounting::NONE, &snapshots, &ranges);
-    work(&RunContext { accounting, snapshots, ranges, life_of, compression_of, inline_bytes_of, filtering })
+    work(&RunContext::quiet(&snapshots, &Ranges::default()))
 }
 
 /// Puts all keys with higher sequences than those of earlier rounds, and flushes them.

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 
+use super::named_files;
 use super::sizes::entry;
 use super::world::{DIRECTORY, STORE};
-use super::{named_files, quiet_context};
 use crate::cache::Cache;
 use crate::format::position::Position;
 use crate::format::run::block::Block;
@@ -128,7 +128,7 @@ impl Compressed {
 
 fn with_context<T>(compression_of: &dyn Fn(u32) -> Compression, work: impl FnOnce(&RunContext<'_>) -> T) -> T {
     let (snapshots, ranges) = (Snapshots::new(Arc::new(Retention::default())), Ranges::default());
-    work(&RunContext { compression_of, ..quiet_context(&snapshots, &ranges) })
+    work(&RunContext { compression_of, ..RunContext::quiet(&snapshots, &ranges) })
 }
 
 #[test]

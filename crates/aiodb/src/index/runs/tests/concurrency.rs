@@ -2,7 +2,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use super::quiet_context;
 use crate::Backend;
 use crate::config::MergePolicy;
 use crate::format::location::Location;
@@ -57,7 +56,7 @@ fn readers_find_what_was_flushed_before() {
     let work = |work: &dyn Fn(&RunContext<'_>)| {
         let snapshots = Snapshots::new(std::sync::Arc::new(Retention::default()));
         let ranges = Ranges::default();
-        work(&quiet_context(&snapshots, &ranges));
+        work(&RunContext::quiet(&snapshots, &ranges));
     };
     let read = |number: u64| {
         let round = flushed.load(Ordering::SeqCst);

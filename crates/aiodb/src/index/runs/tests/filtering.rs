@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex};
 
 use fastrand::Rng;
 
-use super::quiet_context;
 use super::sizes::entry;
 use super::world::{DIRECTORY, STORE};
 use crate::filter::{CompactionFilter, FilterEntry, FilterPass, FilterRange, Mark, TableFilter, Verdict};
@@ -159,7 +158,7 @@ impl Filtered {
             failed: &|error| panic!("{error}"),
         };
         let ranges = Ranges::default();
-        let context = RunContext { filtering: Some(&filtering), ..quiet_context(&self.snapshots, &ranges) };
+        let context = RunContext { filtering: Some(&filtering), ..RunContext::quiet(&self.snapshots, &ranges) };
         work(&self.runs, &context)
     }
 

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 
+use super::named_files;
 use super::sizes::entry;
 use super::world::{DIRECTORY, STORE};
-use super::{named_files, quiet_context};
 use crate::filter::TableFilter;
 use crate::format::position::Position;
 use crate::index::chain::{Superseded, VersionChain};
 use crate::index::memtable::Memtable;
 use crate::index::range_tombstones::Ranges;
-use crate::index::runs::Runs;
 use crate::index::runs::ingest::{Ingested, RunIngest};
+use crate::index::runs::{RunContext, Runs};
 use crate::index::snapshots::Snapshots;
 use crate::io::sim::SimDevice;
 use crate::retention::Retention;
@@ -71,7 +71,7 @@ fn an_ingested_run_is_not_written_again() {
     let (device, mut random) = (SimDevice::new(1), Rng::with_seed(1));
     let runs = open(&device);
     let (ranges, snapshots) = (Ranges::default(), Snapshots::new(Arc::new(Retention::default())));
-    let context = quiet_context(&snapshots, &ranges);
+    let context = RunContext::quiet(&snapshots, &ranges);
     for sequence in 1..=4 {
         let memtable = Memtable::default();
         memtable.insert(&key(16, sequence), entry(sequence, &mut random).into(), &mut Superseded::new(), |_| ());

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 
-use super::quiet_context;
 use super::sizes::entry;
 use super::world::{DIRECTORY, STORE};
 use crate::format::position::Position;
@@ -52,7 +51,7 @@ fn a_disk_that_is_full_for_puts_has_room_for_merges() {
         let (device, mut random, mut sequence) = (SimDevice::new(begun), Rng::with_seed(begun), 1);
         let runs = Runs::open((&device, &Arc::default()), Path::new(DIRECTORY), STORE, false).expect("nothing fails");
         let (ranges, snapshots) = (Ranges::default(), Snapshots::new(Arc::new(Retention::default())));
-        let context = quiet_context(&snapshots, &ranges);
+        let context = RunContext::quiet(&snapshots, &ranges);
         for keys in FLUSHES {
             flush(&runs, keys, &mut sequence, &context, &mut random);
         }
@@ -77,7 +76,7 @@ fn a_merge_without_room_does_not_begin() {
     let (device, mut random, mut sequence) = (SimDevice::new(1), Rng::with_seed(1), 1);
     let runs = Runs::open((&device, &Arc::default()), Path::new(DIRECTORY), STORE, false).expect("nothing fails");
     let (ranges, snapshots) = (Ranges::default(), Snapshots::new(Arc::new(Retention::default())));
-    let context = quiet_context(&snapshots, &ranges);
+    let context = RunContext::quiet(&snapshots, &ranges);
     (0..2).for_each(|_| flush(&runs, 1000, &mut sequence, &context, &mut random));
     device.set_capacity(Some(device.used_bytes() + (32 << 10)));
     let steps = device.counters().steps;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 
+use super::named_files;
 use super::world::{DIRECTORY, STORE};
-use super::{named_files, quiet_context};
 use crate::cache::Cache;
 use crate::config::MergePolicy;
 use crate::format::location::Location;
@@ -37,7 +37,7 @@ fn an_entry_takes_few_bytes() {
     let runs = Runs::open((&device, &Arc::default()), Path::new(DIRECTORY), STORE, false).expect("nothing fails");
     let ranges = Ranges::default();
     let snapshots = Snapshots::new(Arc::new(Retention::default()));
-    let context = quiet_context(&snapshots, &ranges);
+    let context = RunContext::quiet(&snapshots, &ranges);
     let (memtable, mut keys) = (Memtable::default(), Vec::new());
     for number in 0..KEYS {
         let key =
@@ -178,7 +178,7 @@ impl Work {
         let mut random = Rng::with_seed(1);
         let ranges = Ranges::default();
         let snapshots = Snapshots::new(Arc::new(Retention::default()));
-        let context = quiet_context(&snapshots, &ranges);
+        let context = RunContext::quiet(&snapshots, &ranges);
         let (mut ingested, mut sequence) = (Ingested { written: 0, flushed: 0, most_runs: 0, sum_of_runs: 0 }, 0);
         let (mut written, inline) = (BTreeMap::new(), inline_bytes.map(|bytes| Arc::<[u8]>::from(vec![7; bytes])));
         for flush in 1..=self.flushes {

@@ -127,12 +127,9 @@ impl World {
         };
         work(&RunContext {
             accounting: &accounting,
-            snapshots: &self.snapshots,
-            ranges: &self.ranges,
             life_of: &life_of,
             compression_of: &|table| self.compression_of(table),
-            inline_bytes_of: &|_| usize::MAX,
-            filtering: None,
+            ..RunContext::quiet(&self.snapshots, &self.ranges)
         })
     }
 

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(crate) enum Part {
     /// Filters, fences and marks of sorted runs.
     Runs,
-    /// Slots of `hash` tables.
+    /// Slots of `hash` tables. They move on to files beyond their bound.
     Hash,
     /// Filters and fences of files of superseded records.
     Versions,
@@ -102,9 +102,21 @@ pub(crate) fn default_bytes(machine: u64, stores: u64, needed: u64) -> u64 {
     wanted.clamp(USUAL_SHARES * part, MOST_SHARES * part).max(LEAST_DEFAULT_BYTES)
 }
 
+/// The largest budget where none is chosen.
+pub(crate) fn most_default_bytes(machine: u64, stores: u64) -> u64 {
+    default_bytes(machine, stores, u64::MAX)
+}
+
 /// Buffers take so much at times: of a flush, of a merge, of reclaim, of a checkpoint. It is left to them, so that caches need not make room for each
 /// of them.
 pub(crate) const BUFFER_BYTES: u64 = 8 << 20;
+
+/// Slots of `hash` tables may take one part in so many of what the other parts can do without. Where keys come faster than slots move on to files,
+/// writers wait at twice that.
+const HASH_SHARE: u64 = 2;
+
+/// They are not made fewer than these: runs of so few places would be many.
+const LEAST_HASH_BYTES: u64 = 4 << 20;
 
 /// Superseded records in memory may take one part in so many.
 const VERSIONS_SHARE: u64 = 16;
@@ -117,7 +129,7 @@ const MEMTABLES_SHARE: u64 = 5;
 pub(crate) struct Demand {
     /// The budget.
     pub(crate) budget: u64,
-    /// What cannot be given back: runs, slots, files of versions, batches, buffers.
+    /// What cannot be given back, or not at once: runs, slots, files of versions, batches, buffers.
     pub(crate) fixed: u64,
     /// How many ordered indexes there are. Each has memtables.
     pub(crate) indexes: u64,
@@ -194,6 +206,13 @@ impl Demand {
             false => self.block_cache.clamp(movable.saturating_sub(self.indexes * memtables + cache)),
         };
         Bounds { memtables, versions, block_cache, cache }
+    }
+
+    /// What slots of `hash` tables may take before the oldest of them move on to files, where they take `slots` now, which is among what
+    /// cannot be given back at once.
+    pub(crate) fn hash_bound(&self, slots: u64) -> u64 {
+        let others = self.needed().saturating_sub(slots);
+        (self.budget.saturating_sub(others) / HASH_SHARE).max(LEAST_HASH_BYTES)
     }
 
     /// The least budget with which a store works: what cannot be given back, and all floors at once.

@@ -159,8 +159,8 @@ pub struct Options {
     /// `checkpoint_bytes` of log. Default false.
     pub read_only: bool,
     /// Memory that the store may take in all, in bytes: memtables, filters and fences of sorted runs, slots of `hash` tables, superseded records
-    /// for snapshots, buffers and both caches. What cannot be given back comes first, then sizes that are chosen here; memtables have a part of the rest, never
-    /// less than 10 MB, the cache of blocks what is left. Caches give memory back when other parts grow. Pages of LMDB's file are not among it: the system takes them back.
+    /// for snapshots, buffers and both caches. What cannot be given back comes first, then sizes that are chosen here; slots have at most half of the
+    /// rest; memtables have a part of what they leave, never less than 10 MB, the cache of blocks the others. Caches give memory back when other parts grow. Pages of LMDB's file are not among it: the system takes them back.
     /// Default `None`: a quarter of the memory that the machine has, or that the process's control group or its limit of address space allow, at
     /// least 64 MiB, and up to three quarters where what cannot be given back and sizes that are chosen here would leave less than an eighth to the
     /// other parts; a limit that changes is followed.
@@ -179,6 +179,12 @@ pub struct Options {
     /// 300 bytes each. Writers wait where it is used up. It is a part of `memory_bytes`. Default `None`: two fifths of what those parts leave that
     /// cannot be given back. Never less than 10 MB, and never more than 300 MiB.
     pub memtable_bytes: Option<u64>,
+    /// Memory for the keys of all `hash` tables, at most, in bytes: at about 11 bytes each. It is a part of `memory_bytes`. Where they are more,
+    /// older ones move on into files, sorted by hash, of which memory has less than two bytes a key; a get of such a key reads a block of them
+    /// before its value, and a write to one has the store read that block and the records of the key. Default `None`: half of what the other
+    /// parts need not have, where `memory_bytes` is not chosen of three quarters of the memory that there is; at least 4 MiB.
+    /// See `docs/decisions/0058-hash-tables-spill.md`.
+    pub hash_bytes: Option<u64>,
     /// Put written values into the cache too, so that they are read without the device; it costs every
     /// write a copy. Values that are compressed come there when they are first read. Default false.
     pub cache_writes: bool,
@@ -248,6 +254,7 @@ impl Default for Options {
             cache_bytes: 0,
             block_cache_bytes: None,
             memtable_bytes: None,
+            hash_bytes: None,
             cache_writes: false,
             metrics_file: None,
             rebuild_index: false,

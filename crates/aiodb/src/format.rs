@@ -15,5 +15,6 @@ pub(crate) mod record;
 pub(crate) mod run;
 pub(crate) mod segment;
 pub(crate) mod settings;
+pub(crate) mod spilled;
 pub(crate) mod varint;
 pub(crate) mod versions;

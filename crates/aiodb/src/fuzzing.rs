@@ -156,8 +156,8 @@ fn hash_checkpoint(input: &[u8]) {
     let Some((repaired, bytes)) = mode(input) else { return };
     let file = if repaired { hash_file(bytes, TABLE, NUMBER) } else { bytes.to_vec() };
     let index = HashIndex::new(1 << 20);
-    let Ok(unsettled) = decode_hash(&index, &file, &STORE, TABLE, NUMBER) else { return };
-    assert!(unsettled.len() * 8 <= file.len());
+    let Ok(tail) = decode_hash(&index, &file, &STORE, TABLE, NUMBER) else { return };
+    assert!(tail.unsettled.len() * 8 <= file.len());
     let mut at = HASH_HEADER_BYTES;
     for shard in 0..SHARDS {
         let mut encoded = Vec::new();

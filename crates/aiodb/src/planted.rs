@@ -187,6 +187,20 @@ pub enum Bug {
     FoldOverlooksLater,
     /// It is written so over a value that will expire.
     FoldOutlivesBase,
+    /// What comes from the runs of a `hash` table to memory gets no floor.
+    FloorForgotten,
+    /// Merges of these runs, and walks through them, go on below a floor.
+    FloorPassed,
+    /// Memory gives up what lies at the end of a tag's places, whether a run has these places or others.
+    SpillUnchecked,
+    /// A merge of these runs forgets which place is newer.
+    SpillMergeReversed,
+    /// Files of merged runs go before a checkpoint is durable that does not name them.
+    SpilledGoneEarly,
+    /// A delete in a `hash` table goes without a look at older places in runs.
+    DeleteOverSpilled,
+    /// Reclaim does not ask the runs of a `hash` table for a record.
+    SpilledNotMoved,
 }
 
 #[cfg(feature = "planted-bugs")]
@@ -215,7 +229,7 @@ mod switch {
 
     impl Bug {
         /// Bugs that one thread is enough for: the simulator finds them.
-        pub const ALL: [Bug; 74] = [
+        pub const ALL: [Bug; 81] = [
             Bug::AckBeforeFlush,
             Bug::EarlierBatchesUnflushed,
             Bug::SegmentHeaderUnflushed,
@@ -290,6 +304,13 @@ mod switch {
             Bug::VersionMergeForgetsOldest,
             Bug::FoldOverlooksWaiting,
             Bug::FoldOutlivesBase,
+            Bug::FloorForgotten,
+            Bug::FloorPassed,
+            Bug::SpillUnchecked,
+            Bug::SpillMergeReversed,
+            Bug::SpilledGoneEarly,
+            Bug::DeleteOverSpilled,
+            Bug::SpilledNotMoved,
         ];
 
         /// Whether only tables of kind `lsm` run into it.

@@ -20,6 +20,7 @@ pub(crate) mod read_path;
 pub(crate) mod reclaiming;
 pub(crate) mod recovered;
 pub(crate) mod settling;
+pub(crate) mod spilling;
 pub(crate) mod staging;
 pub(crate) mod status;
 pub(crate) mod suspicion;

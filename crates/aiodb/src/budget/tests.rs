@@ -216,3 +216,18 @@ fn the_least_budget_is_enough_for_all_floors() {
         assert!(taken <= least, "{bounds:?} of {least} with {indexes} indexes");
     }
 }
+
+/// Twice as many slots, at which writers wait, leave the others nearly what they need.
+#[test]
+fn slots_have_half_of_what_others_can_do_without() {
+    let asked = Demand { cache: 100 * MIB, ..demand(426 * MIB) };
+    // 16 MiB cannot be given back, floors take ten.
+    assert_eq!(asked.hash_bound(0), 150 * MIB);
+    let with_slots = Demand { fixed: asked.fixed + 120 * MIB, ..asked };
+    assert_eq!(with_slots.hash_bound(120 * MIB), 150 * MIB, "what they take themselves does not count");
+    let twice = Demand { fixed: asked.fixed + 300 * MIB, ..asked };
+    let bounds = twice.bounds();
+    assert!(bounds.cache > 80 * MIB && bounds.memtables == 9 * MIB, "{bounds:?}");
+    assert_eq!(Demand { fixed: asked.fixed + 120 * MIB, ..asked }.hash_bound(0), 90 * MIB, "filters come first");
+    assert_eq!(Demand { fixed: 1 << 40, ..asked }.hash_bound(0), 4 * MIB, "the floor");
+}

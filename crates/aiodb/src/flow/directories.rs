@@ -23,6 +23,9 @@ const OURS: [&str; 8] = ["LOCK", "MANIFEST", "MANIFEST.copy", "index", "log", "l
 /// The directory of records that are retained for snapshots, in that of the indexes.
 const VERSIONS_NAME: &str = "versions";
 
+/// The directory of the runs of `hash` tables there.
+const SPILLED_NAME: &str = "spilled";
+
 pub(crate) fn check_count(paths: &[&Path]) -> Result<()> {
     if (1..=MAX_DIRECTORIES).contains(&paths.len()) {
         return Ok(());
@@ -218,6 +221,11 @@ pub(crate) fn finish_interrupted<D: Device>(device: &D, directories: &[PathBuf])
 /// Where records are retained for snapshots, in the directory of indexes.
 pub(crate) fn versions_of(index: &Path) -> PathBuf {
     index.join(VERSIONS_NAME)
+}
+
+/// Where the runs of `hash` tables are, in the directory of indexes.
+pub(crate) fn spilled_of(index: &Path) -> PathBuf {
+    index.join(SPILLED_NAME)
 }
 
 /// Locks every directory, so that none can become a part of two stores that are made at once.

@@ -6,10 +6,10 @@ use std::io;
 use std::sync::Arc;
 
 use crate::cache::Cached;
+use crate::flow::paused::Paused;
 use crate::flow::read::Outcome;
 use crate::format::location::Location;
 use crate::format::record::Chunk;
-use crate::index::ordered::look_up::PausedLookUp;
 use crate::index::runs::lookup::AwaitedBytes;
 use crate::index::snapshots::View;
 use crate::index::{Candidate, Candidates};
@@ -28,7 +28,7 @@ pub(crate) struct GetSteps<D: Device> {
     /// Until the answer is known: it lies in memory of the get's own, or of the cache's. The owner gives it back.
     pub(crate) guard: Option<OwnedEpochGuard>,
     /// The look-up, while it waits for a block of a run.
-    look_up: Option<Box<PausedLookUp<D>>>,
+    look_up: Option<Paused<D>>,
     candidates: Candidates,
     next_candidate: usize,
     /// The chunk being read, when the value lies in chunks.

@@ -12,6 +12,7 @@ use crate::flow::upkeep::memory::Pace;
 use crate::format::manifest::{Identity, MANIFEST_NAMES, Manifest, damage_error};
 use crate::format::settings::Settings;
 use crate::index::ordered::OrderedIndexes;
+use crate::index::runs::spilled::SpilledTables;
 use crate::index::snapshots::Snapshots;
 use crate::index::versions::scratch::ScratchDirectory;
 use crate::io::disk::LEAST_OPEN_FILES;
@@ -35,6 +36,7 @@ use crate::store::memory::Memory;
 use crate::store::purging::Purging;
 use crate::store::read_path::ReadPath;
 use crate::store::settling::Settling;
+use crate::store::spilling::Spilling;
 use crate::store::staging::Staging;
 use crate::store::status::Status;
 use crate::store::suspicion::Suspicion;
@@ -118,14 +120,19 @@ impl<D: Device> Engine<D> {
             options,
         };
         let snapshots = Arc::new(new_snapshots(&host, &identity.store, &retention));
+        let block_cache = Arc::new(new_block_cache(&host)?);
+        let runs = directories::spilled_of(&host.root.join("index"));
+        let spilled =
+            SpilledTables::new((&host.device, &host.memory.accounts), runs, identity.store, Arc::clone(&block_cache));
         let reads = ReadPath {
             segments,
             commit,
             catalog,
             ordered: OrderedIndexes::default(),
+            spilled,
             epochs: Epochs::default(),
             cache: new_cache(&host)?,
-            block_cache: Arc::new(new_block_cache(&host)?),
+            block_cache,
             snapshots,
             retention,
             host,
@@ -145,6 +152,7 @@ impl<D: Device> Engine<D> {
             reclaiming: Mutex::default(),
             purging: Purging::default(),
             suspicion: Suspicion::default(),
+            spilling: Spilling::default(),
             dropping: Dropping::default(),
         };
         let writes = WritePath { upkeep, room_lock: Mutex::default() };
@@ -173,11 +181,21 @@ impl<D: Device> Engine<D> {
                 rebuild.insert(table.id);
             }
         }
+        // The checkpoint of an index that is made again may name runs too, until the next one is durable.
+        let is_any_lost = of_kind(IndexKind::Hash).any(|table| rebuild.contains(&table.id));
+        // So may the copy of the manifest, where a crash came between the two.
+        self.spilled.clear(|| Ok(!self.options.read_only && !is_any_lost && self.manifests_agree()?))?;
         if self.options.read_only && !rebuild.is_empty() {
             let reason = "the index of a table has to be made again from the log".to_string();
             return Err(Error::Unrecovered { path: self.root.clone(), reason });
         }
         Ok(rebuild)
+    }
+
+    /// Whether the manifest and its copy are the same.
+    fn manifests_agree(&self) -> Result<bool> {
+        let [manifest, copy] = MANIFEST_NAMES.map(|name| read_file(&self.device, &self.root.join(name)));
+        Ok(manifest? == copy?)
     }
 
     /// Entries of tables that were dropped, but not yet purged, when the store was closed.
@@ -214,6 +232,7 @@ impl<D: Device> Engine<D> {
         drop(one_at_a_time);
         self.segments.close();
         self.ordered.open().for_each(|ordered| ordered.committed.close());
+        self.spilled.close();
         // Else the next opening removes their files.
         let _ = self.snapshots.close();
         self.status.release();

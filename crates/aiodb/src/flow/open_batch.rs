@@ -194,6 +194,7 @@ impl<D: Device> AppendPath<D> {
         }
         let emptying = self.needed_for_emptying();
         self.snapshots.leave_free(reserved + emptying);
+        self.spilled.leave_free(reserved + emptying);
         // What a commit supersedes comes there, too.
         let uncommitted = self.ordered.open().map(|ordered| ordered.memtable.len()).sum();
         self.segments.reserve_for_indexes(reserved + self.snapshots.unwritten_bytes(uncommitted));

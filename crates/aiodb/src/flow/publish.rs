@@ -87,10 +87,11 @@ impl<D: Device> AppendPath<D> {
             TableIndex::Hash(index) => {
                 let location = hash_location(publication.placed.location);
                 match index.publish(publication.hash, location, order) {
-                    Published::Inserted { older, newer } => {
+                    Published::Inserted { older, newer, may_be_below } => {
                         self.segments.add_live(location);
                         self.count_chunks(generation.id, location, publication.chunks(), 1);
-                        self.queue_inserted(generation, publication, older, newer);
+                        let is_below = may_be_below && self.may_be_below(generation.id, publication.hash);
+                        self.queue_inserted(generation, publication, older, newer, is_below);
                     }
                     // The checkpoint that has it may have been made before its tag was queued.
                     Published::AlreadyThere => self.queue_if_shared(generation, index, publication),
@@ -115,8 +116,16 @@ impl<D: Device> AppendPath<D> {
         }
     }
 
-    /// Queues the tag of a publication that came to a `hash` index among so many older and newer places, if need be.
-    fn queue_inserted(&self, generation: &Arc<Generation>, publication: &Publication<'_>, older: usize, newer: usize) {
+    /// Queues the tag of a publication that came to a `hash` index among so many older and newer places, if need be; `is_below` says that
+    /// runs may have older ones, too.
+    fn queue_inserted(
+        &self,
+        generation: &Arc<Generation>,
+        publication: &Publication<'_>,
+        older: usize,
+        newer: usize,
+        is_below: bool,
+    ) {
         match publication.kind {
             // One that was overtaken makes them as many as the one that overtook it would have.
             Kind::Merge if is_fold_due(older + newer + 1) => {
@@ -124,8 +133,12 @@ impl<D: Device> AppendPath<D> {
                 self.must_fold_operands(Unsettled::tag(generation, publication.hash), operands);
             }
             // What is newer may have overwritten this one before it came.
-            Kind::Merge if newer == 0 => {}
-            Kind::Put if older + newer == 0 => {}
+            Kind::Merge if newer == 0 && !is_below => {}
+            Kind::Put if older + newer == 0 && !is_below => {}
+            Kind::Put if older + newer == 0 => {
+                let unsettled = Unsettled::tag(generation, publication.hash);
+                self.must_settle(Unsettled { is_put_alone: true, ..unsettled }, older);
+            }
             _ => self.must_settle(Unsettled::tag(generation, publication.hash), older),
         }
     }
@@ -133,8 +146,9 @@ impl<D: Device> AppendPath<D> {
     /// Queues the tag of a publication if other places are under it, or nothing need be.
     fn queue_if_shared(&self, generation: &Arc<Generation>, index: &HashIndex, publication: &Publication<'_>) {
         let mut run = SmallVec::new();
-        index.lookup(publication.hash, &mut run);
-        if run.len() > 1 || publication.kind == Kind::Delete {
+        let is_open = index.lookup_over(publication.hash, &mut run, || ()).is_some();
+        let is_below = is_open && self.may_be_below(generation.id, publication.hash);
+        if run.len() > 1 || is_below || publication.kind == Kind::Delete {
             self.must_settle(Unsettled::tag(generation, publication.hash), 0);
         }
     }
@@ -218,7 +232,7 @@ impl<D: Device> AppendPath<D> {
             TableIndex::Ordered if looked_up.is_none() && publication.replayed.is_none() => {}
             TableIndex::Hash(index) => {
                 let to = hash_location(to);
-                if let Some(old) = index.replace(publication.hash, from, to) {
+                if let Some(old) = self.replace_place(generation, index, publication.hash, (from, to)) {
                     self.segments.add_live(to);
                     self.remove_live(old);
                     self.count_replaced_chunks(generation.id, old, publication);
@@ -246,6 +260,31 @@ impl<D: Device> AppendPath<D> {
                     Ok(false) => {}
                     // The record stays where it was and its segment is not retired: no record is lost.
                     Err(error) => self.note_unmoved(&error),
+                }
+            }
+        }
+    }
+
+    /// Puts `to` where `from` was under a tag, and returns the old place; `None` if that is not there.
+    fn replace_place(
+        &self,
+        generation: &Generation,
+        index: &HashIndex,
+        hash: u64,
+        (from, to): (Location, Location),
+    ) -> Option<Location> {
+        loop {
+            let replaced = index.replace(hash, from, to);
+            if replaced.is_some() || !index.has_runs() {
+                return replaced;
+            }
+            // It has come to a run since it was looked up, or was there already when a replay began.
+            match self.is_in_hash(generation, hash, from) {
+                Ok(true) => {}
+                Ok(false) => return None,
+                Err(error) => {
+                    self.note_unmoved(&error);
+                    return None;
                 }
             }
         }

@@ -6,22 +6,19 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use smallvec::SmallVec;
-
 use crate::format::compression::decompress;
 use crate::format::location::Location;
 use crate::format::record::{Chunk, Form, Kind, Record, decode_chunks};
 use crate::index::chain::{Entry, VersionChain};
 use crate::index::codec::hashed_key;
 use crate::index::memtable::LookedUp;
-use crate::index::ordered::look_up::{LookUp, PausedLookUp};
 use crate::index::snapshots::View;
 use crate::index::{Candidate, Candidates};
 use crate::io::{AlignedBuffer, Device, File, UNIT_BYTES};
 use crate::log::Segment;
 use crate::store::catalog::{Generation, TableIndex};
 use crate::store::read_path::ReadPath;
-use crate::{Error, IndexKind, Result};
+use crate::{Error, Result};
 
 /// The meaning of a candidate's bytes.
 pub(crate) enum Outcome<'a> {
@@ -128,52 +125,13 @@ impl<D: Device> ReadPath<D> {
         found.clear();
         match &generation.index {
             TableIndex::Hash(index) if view.is_latest() => {
-                let mut locations = SmallVec::new();
-                index.lookup(self.hash(key), &mut locations);
-                locations.iter().for_each(|&location| found.push(Candidate { location, known: None }));
+                let locations = self.all_places_under(generation.id, index, self.hash(key))?;
+                found.extend(locations.into_iter().map(|location| Candidate { location, known: None }));
             }
             _ => self.chain(generation, key, view)?.candidates(0).for_each(|candidate| found.push(candidate)),
         }
         self.meters.looked_up(found.len());
         Ok(())
-    }
-
-    /// [`ReadPath::lookup`] until a block of a run must be read: then it returns the rest of the look-up.
-    pub(crate) fn begin_lookup(
-        &self,
-        generation: &Generation,
-        key: &[u8],
-        view: &View,
-        found: &mut Candidates,
-    ) -> Result<Option<Box<PausedLookUp<D>>>> {
-        if generation.kind() != IndexKind::Lsm {
-            return self.lookup(generation, key, view, found).map(|()| None);
-        }
-        self.pause(self.ordered_of(generation).begin_lookup(generation.id, key, view)?, found)
-    }
-
-    /// Goes on with a look-up whose block has been read, as [`ReadPath::begin_lookup`] does.
-    pub(crate) fn resume_lookup(
-        &self,
-        generation: &Generation,
-        paused: Box<PausedLookUp<D>>,
-        bytes: &[u8],
-        view: &View,
-        found: &mut Candidates,
-    ) -> Result<Option<Box<PausedLookUp<D>>>> {
-        self.pause(self.ordered_of(generation).resume_lookup(paused, bytes, view)?, found)
-    }
-
-    fn pause(&self, look_up: LookUp<D>, found: &mut Candidates) -> Result<Option<Box<PausedLookUp<D>>>> {
-        match look_up {
-            LookUp::Found(chain) => {
-                found.clear();
-                chain.candidates(0).for_each(|candidate| found.push(candidate));
-                self.meters.looked_up(found.len());
-                Ok(None)
-            }
-            LookUp::Paused(paused) => Ok(Some(paused)),
-        }
     }
 
     /// The records of a key that a view sees. In a `hash` table this reads them. The caller holds a guard of the epoch.
@@ -182,9 +140,7 @@ impl<D: Device> ReadPath<D> {
             return self.ordered_of(generation).lookup(generation.id, key, view);
         };
         let mut chain = VersionChain::default();
-        let mut locations = SmallVec::new();
-        index.lookup(self.hash(key), &mut locations);
-        for location in locations {
+        for location in self.all_places_under(generation.id, index, self.hash(key))? {
             self.with_record(location, &mut |record| {
                 if record.key == key && record.table == generation.id && record.sequence <= view.sequence {
                     let (kind, sequence, form) = (record.kind, record.sequence, record.form);

@@ -27,7 +27,7 @@ use crate::io::{Device, UNIT_BYTES};
 use crate::log::scan::Scan;
 use crate::log::{Claim, Segment, State};
 use crate::planted::{self, Bug};
-use crate::store::catalog::TableIndex;
+use crate::store::catalog::{Generation, TableIndex};
 use crate::store::clock;
 use crate::store::engine::Engine;
 use crate::store::recovered::Recovered;
@@ -154,8 +154,10 @@ impl<D: Device> Engine<D> {
         Ok(())
     }
 
-    /// Commits memtables that are full, and merges the runs of an index that is made again if there are many.
+    /// Commits memtables that are full, merges the runs of an index that is made again if there are many, and brings places of `hash`
+    /// tables to runs.
     fn bound_indexes(&self) -> Result<()> {
+        unless_full(self.bound_hashes())?;
         self.bound_memtables(Claim::Recovery)?;
         let mut incomplete = self.ordered.open().filter(|ordered| ordered.is_incomplete());
         incomplete.try_for_each(|ordered| unless_full(self.bound_merges(ordered)))
@@ -280,7 +282,7 @@ impl<D: Device> Engine<D> {
             return Ok(());
         };
         // The place that it was moved from is of no use here: another life of that segment may have another record there.
-        let known = self.known_records(index, &publication)?;
+        let known = self.known_records(&generation, index, &publication)?;
         let newer_base = |known: &&Known| known.sequence > record.sequence && known.kind != Kind::Merge;
         if let Some(copy) = known.iter().find(|known| known.same_key && known.sequence == record.sequence) {
             // An earlier copy of the same record.
@@ -298,11 +300,14 @@ impl<D: Device> Engine<D> {
     }
 
     /// The records under the tag of a publication.
-    fn known_records(&self, index: &HashIndex, publication: &Publication<'_>) -> Result<Vec<Known>> {
-        let mut run = smallvec::SmallVec::new();
-        index.lookup(publication.hash, &mut run);
+    fn known_records(
+        &self,
+        generation: &Generation,
+        index: &HashIndex,
+        publication: &Publication<'_>,
+    ) -> Result<Vec<Known>> {
         let mut known = Vec::new();
-        for location in run {
+        for location in self.pull_up(generation, index, publication.hash, false)? {
             self.with_record(location, &mut |record| {
                 let same_key = record.key == publication.key;
                 known.push(Known { same_key, sequence: record.sequence, kind: record.kind, location });

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::budget::MemoryStats;
+use crate::index::runs::spilled::SpilledTable;
 use crate::io::Device;
 use crate::log::State;
 use crate::store::catalog::{Generation, TableIndex, TableSlot};
@@ -187,7 +188,12 @@ impl<D: Device> Engine<D> {
     pub(crate) fn stats_of(&self, name: &str, generation: &Generation) -> TableStats {
         let (keys, keys_exact, memory, disk, plain) = match &generation.index {
             TableIndex::Hash(index) => {
-                (index.len() as u64, self.settling.len() == 0, generation.memory_bytes() as u64, 0, 0)
+                let runs = self.spilled.table(generation.id);
+                let of_runs = |count: fn(&SpilledTable<D>) -> u64| runs.as_ref().map_or(0, |runs| count(runs));
+                let keys = index.len() as u64 + of_runs(SpilledTable::places);
+                let memory = generation.memory_bytes() as u64 + of_runs(SpilledTable::memory_bytes);
+                let disk = of_runs(SpilledTable::disk_bytes);
+                (keys, self.settling.len() == 0, memory, disk, disk)
             }
             TableIndex::Ordered => {
                 let ordered = self.ordered_of(generation);

@@ -11,3 +11,4 @@ pub(crate) mod merges;
 pub(crate) mod purge;
 pub(crate) mod reclaim;
 pub(crate) mod settle;
+pub(crate) mod spill;

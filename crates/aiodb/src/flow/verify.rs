@@ -3,11 +3,13 @@
 use std::ops::Bound;
 
 use crate::flow::read::Outcome;
+use crate::format::location::Location;
 use crate::format::manifest::damage_error;
 use crate::format::record::{Chunk, Kind, decode_chunks};
 use crate::format::segment::{Damage, SegmentHeader};
 use crate::index::chain::Entry;
 use crate::index::codec::{encode_key, prefix_key};
+use crate::index::hash::SHARDS;
 use crate::index::memtable::Reached;
 use crate::index::runs::scan::RunWalk;
 use crate::index::snapshots::View;
@@ -109,6 +111,9 @@ impl<D: Device> ReadPath<D> {
             runs.for_each_damage(&mut |damage| report.add(damage))?;
         }
         for generation in self.catalog.generations() {
+            if let Some(runs) = self.spilled.table(generation.id) {
+                runs.for_each_damage(&mut |damage| report.add(damage))?;
+            }
             self.verify_index(&generation, report)?;
         }
         Ok(())
@@ -160,7 +165,14 @@ impl<D: Device> ReadPath<D> {
         match &generation.index {
             TableIndex::Hash(index) => {
                 let mut locations = Vec::new();
-                index.for_each(&mut |location| locations.push(location));
+                for shard in 0..SHARDS {
+                    let add = &mut |places: &[Location]| locations.extend_from_slice(places);
+                    match self.for_each_places(generation, index, shard, add) {
+                        // What lies behind a damaged block is not followed.
+                        Err(damage @ Error::Corruption { .. }) => report.add_once(damage),
+                        visited => visited?,
+                    }
+                }
                 for location in locations {
                     let mut sound = false;
                     let read = self.with_record(location, &mut |record| {

@@ -19,7 +19,7 @@ use crate::log::commit::WORDS;
 use crate::store::commit::{Guard, Operation, Turn};
 use crate::store::write_path::WritePath;
 use crate::sync::atomic::{AtomicU32, Ordering};
-use crate::{Durability, Error, Result, Sequence};
+use crate::{Durability, Error, IndexKind, Result, Sequence};
 
 /// Batches of the classes `interval` and `none` are written when they have this many bytes.
 pub(crate) const BATCH_TARGET_BYTES: usize = 1 << 20;
@@ -225,8 +225,17 @@ impl<D: Device> WritePath<D> {
         self.settling.urgent.is_any()
             || self.settling.is_crowded()
             || self.snapshots.is_behind()
+            || self.must_help_to_spill(operations)
             || operations.iter().any(|operation| operation.append.kind == Kind::RangeTombstone)
             || self.ordered.open().any(|ordered| is_concerned(ordered) && is_held_up(ordered))
+    }
+
+    /// Whether `hash` tables have so many keys in memory that writers to them help to bring them to runs.
+    fn must_help_to_spill(&self, operations: &[Operation<'_>]) -> bool {
+        let is_of_hash = |operation: &Operation<'_>| {
+            operation.generation.as_ref().is_some_and(|generation| generation.kind() == IndexKind::Hash)
+        };
+        self.spilling.is_crowded() && operations.iter().any(is_of_hash)
     }
 
     /// Backpressure: helps with, or waits for, background work that this write would add to, where that has reached a bound.
@@ -255,6 +264,9 @@ impl<D: Device> WritePath<D> {
         }
         if claim != Claim::Moves {
             self.bound_versions(claim)?;
+            if self.must_help_to_spill(operations) {
+                self.help_to_spill()?;
+            }
         }
         if self.settling.urgent.is_any() {
             self.fold_urgent(operations.iter().any(|operation| operation.append.kind == Kind::Merge));
@@ -275,5 +287,6 @@ impl<D: Device> WritePath<D> {
     }
 }
 
+/// The tables that operations write to.
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests;

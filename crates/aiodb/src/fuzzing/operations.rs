@@ -104,7 +104,9 @@ pub(super) fn run(input: &[u8]) {
     let setting = script.byte();
     // Few hash bits make keys share tags.
     let hash_mask = if setting & 1 == 0 { u64::MAX } else { !0 << 61 };
-    let options = Options { segment_bytes: 64 << 10, background: false, hash_mask, ..Options::default() };
+    // Keys come to files as soon as they may.
+    let hash_bytes = (setting & 4 != 0).then_some(0);
+    let options = Options { segment_bytes: 64 << 10, background: false, hash_mask, hash_bytes, ..Options::default() };
     let device = SimDevice::with_block_bytes(u64::from(setting), if setting & 2 == 0 { 512 } else { 4096 });
     let mut run = Run { script, device, options, model: Model::default() };
     let mut operations = 0;
@@ -193,7 +195,10 @@ impl Run<'_> {
                 }
                 12 => db.checkpoint()?,
                 13 => db.step(Step::Write)?,
-                14 => db.step(Step::Settle)?,
+                14 => {
+                    db.step(Step::Settle)?;
+                    db.step(Step::Spill)?;
+                }
                 15 => db.step(Step::Prepare)?,
                 16 => (0..self.script.byte() % 16).try_for_each(|_| db.step(Step::Reclaim))?,
                 17 => self.device.crash_after(1 + u64::from(self.script.byte())),

@@ -44,6 +44,25 @@ pub(crate) fn hashed_key(table: u32, hash: u64, key: &[u8]) -> Vec<u8> {
     [&table.to_be_bytes()[..], &hash.to_be_bytes(), key].concat()
 }
 
+/// Bytes of a [`tag_key`].
+pub(crate) const TAG_KEY_BYTES: usize = 9;
+
+/// The key in runs of what a `hash` table has under a tag: the highest 40 bits of its hash, of which the index knows 37, come after the table.
+pub(crate) fn tag_key(table: u32, hash: u64) -> [u8; TAG_KEY_BYTES] {
+    let mut out = [0; TAG_KEY_BYTES];
+    out[..4].copy_from_slice(&table.to_be_bytes());
+    out[4..].copy_from_slice(&hash.to_be_bytes()[..TAG_KEY_BYTES - 4]);
+    out
+}
+
+/// The hash in a [`tag_key`]; `None` of any other key.
+pub(crate) fn hash_of_tag_key(key: &[u8]) -> Option<u64> {
+    let key: &[u8; TAG_KEY_BYTES] = key.try_into().ok()?;
+    let mut hash = [0; 8];
+    hash[..TAG_KEY_BYTES - 4].copy_from_slice(&key[4..]);
+    Some(u64::from_be_bytes(hash))
+}
+
 /// Bytes of a [`hashed_key`] before the key itself.
 pub(crate) const HASHED_KEY_PREFIX_BYTES: usize = 12;
 

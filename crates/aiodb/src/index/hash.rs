@@ -7,16 +7,20 @@
 //!
 //! Each of the [`SHARDS`] shards is a sorted table behind a lock of its own and is resized alone, so no call waits for
 //! more than one shard's sweep (about 20,000 slots in an index of 20 million keys).
+//!
+//! Of a table with more keys than memory is for, older places lie in runs (`index/runs/spilled.rs`), below those here. A _floor_ at the
+//! end of a tag's places says that nothing in runs counts under this tag.
 
 pub(crate) mod checkpoint;
 mod memory;
 mod shard;
 mod slot;
+mod spill;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use smallvec::SmallVec;
 
@@ -28,6 +32,7 @@ use shard::Shard;
 use slot::{GRANULE_BITS, GRANULE_BYTES, SLOT_BYTES, Slot, TAG_BITS, class_of};
 
 pub use slot::{LENGTH_MAX, class_bound};
+pub(crate) use spill::TagPlaces;
 
 /// Shards of every index. The top 10 bits of a hash choose the shard.
 pub const SHARDS: usize = 1 << SHARD_BITS;
@@ -48,6 +53,8 @@ pub enum Published {
         older: usize,
         /// Locations that are newer: a write that waited for its batch comes after later ones of its key.
         newer: usize,
+        /// Whether older ones of the key may lie in runs besides.
+        may_be_below: bool,
     },
 }
 
@@ -61,6 +68,10 @@ pub struct HashIndex {
     segment_shift: u32,
     /// What it holds of memory. Changed where a shard is resized.
     held: Held,
+    /// How many slots are floors. Relaxed: an estimate while others change the index.
+    floors: AtomicU64,
+    /// Whether there may be places in runs. Set before the first place leaves a shard, and read under the shard's lock, which orders both.
+    has_runs: AtomicBool,
 }
 
 /// A shard on cache lines of its own, so that threads working on neighbours do not slow each other down.
@@ -83,7 +94,13 @@ impl HashIndex {
         assert!((1 << 12..=1 << 32).contains(&segment_bytes), "segments of {segment_bytes} bytes: out of range");
         let shards: Box<[Padded]> = (0..SHARDS).map(|_| Padded::default()).collect();
         let held = Held::new(&Arc::default(), Part::Hash, size_of_val(&*shards) as u64);
-        HashIndex { shards, segment_shift: (segment_bytes / GRANULE_BYTES).trailing_zeros(), held }
+        HashIndex {
+            shards,
+            segment_shift: (segment_bytes / GRANULE_BYTES).trailing_zeros(),
+            held,
+            floors: AtomicU64::new(0),
+            has_runs: AtomicBool::new(false),
+        }
     }
 
     /// The same index, which nobody uses yet: its memory counts in these accounts.
@@ -107,11 +124,24 @@ impl HashIndex {
         self.shards[shard_of(hash)].changes.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Replaces the content of `found` by the locations under the hash's tag, newest first.
+    /// Replaces the content of `found` by the locations under the hash's tag, newest first: those in memory.
     pub fn lookup(&self, hash: u64, found: &mut SmallVec<[Location; 4]>) {
+        self.lookup_over(hash, found, || ());
+    }
+
+    /// [`HashIndex::lookup`] where older locations may lie in runs: then `below` says, under the shard's lock, what counts below. It must
+    /// not call the index.
+    pub fn lookup_over<T>(
+        &self,
+        hash: u64,
+        found: &mut SmallVec<[Location; 4]>,
+        below: impl FnOnce() -> T,
+    ) -> Option<T> {
         found.clear();
         let shard = self.read(shard_of(hash));
-        found.extend(shard.run(tag_of(hash)).map(|position| self.location(shard.slot(position))));
+        let (places, has_floor) = shard.places(tag_of(hash));
+        found.extend(places.map(|position| self.location(shard.slot(position))));
+        (!has_floor && self.has_runs()).then(below)
     }
 
     /// Whether the place (`segment` and `offset`) is under the hash's tag.
@@ -128,7 +158,7 @@ impl HashIndex {
             self.count_change(hash);
         }
         let mut shard = self.write(shard_of(hash));
-        let run = shard.run(slot.tag());
+        let (run, has_floor) = shard.places(slot.tag());
         if run.clone().any(|position| shard.slot(position).granule() == slot.granule()) {
             return Published::AlreadyThere;
         }
@@ -144,7 +174,8 @@ impl HashIndex {
         if !counts_early {
             self.count_change(hash);
         }
-        Published::Inserted { older: run.end - position, newer: position - run.start }
+        let may_be_below = !has_floor && self.has_runs();
+        Published::Inserted { older: run.end - position, newer: position - run.start, may_be_below }
     }
 
     /// Puts `to` where `from` was, with the age of `from`, and returns the old location. `None` if `from` is not there;
@@ -174,7 +205,8 @@ impl HashIndex {
 
     /// The number of locations. Visits all shards; concurrent changes may or may not be counted.
     pub fn len(&self) -> usize {
-        (0..SHARDS).map(|shard| self.read(shard).len()).sum()
+        let slots: usize = (0..SHARDS).map(|shard| self.read(shard).len()).sum();
+        slots.saturating_sub(self.floors.load(Ordering::Relaxed) as usize)
     }
 
     /// Whether there is no location.
@@ -195,25 +227,7 @@ impl HashIndex {
 
     /// [`HashIndex::for_each`] in one shard.
     pub fn for_each_in(&self, shard: usize, f: &mut dyn FnMut(Location)) {
-        self.read(shard).live().for_each(|slot| f(self.location(slot)));
-    }
-
-    /// Calls `f` with the locations under each tag of a shard, newest first, under the shard's read lock: `f` must not
-    /// change the index.
-    pub fn for_each_run(&self, shard: usize, f: &mut dyn FnMut(&[Location])) {
-        let shard = self.read(shard);
-        let (mut run, mut tag) = (SmallVec::<[Location; 4]>::new(), None);
-        for slot in shard.live() {
-            if tag != Some(slot.tag()) && !run.is_empty() {
-                f(&run);
-                run.clear();
-            }
-            tag = Some(slot.tag());
-            run.push(self.location(slot));
-        }
-        if !run.is_empty() {
-            f(&run);
-        }
+        self.read(shard).live().filter(|slot| !slot.is_floor()).for_each(|slot| f(self.location(slot)));
     }
 
     /// Appends a shard's content, as it is at one moment, to `out`.
@@ -225,9 +239,16 @@ impl HashIndex {
     /// | 16 + 9 * i | 1    | slot i: granule bits 32 to 39                                                 |
     ///
     /// Numbers are little-endian. Slots ascend by tag; under one tag the newest comes first. A granule is 16 bytes,
-    /// counted through all segments. A size class counts from 1; its bounds are those of [`class_bound`].
+    /// counted through all segments. A size class counts from 1; its bounds are those of [`class_bound`]. A floor, the last slot of its tag, has
+    /// size class 0 and granule 1.
     pub fn encode_shard(&self, shard: usize, out: &mut Vec<u8>) {
+        self.encode_shard_and(shard, out, || ());
+    }
+
+    /// [`HashIndex::encode_shard`]; `done` is called at that moment, under the shard's lock.
+    pub fn encode_shard_and(&self, shard: usize, out: &mut Vec<u8>, done: impl FnOnce()) {
         let shard = self.read(shard);
+        done();
         out.reserve(COUNT_BYTES + shard.len() * SLOT_BYTES);
         out.extend_from_slice(&(shard.len() as u64).to_le_bytes());
         shard.live().for_each(|slot| out.extend_from_slice(&slot.encode()));
@@ -254,10 +275,14 @@ impl HashIndex {
         if !slots.clone().is_sorted_by_key(|slot| slot.tag()) {
             return Err("an index shard's slots are out of order");
         }
+        if slots.clone().zip(slots.clone().skip(1)).any(|(one, next)| one.is_floor() && one.tag() == next.tag()) {
+            return Err("an index shard has a slot below a floor");
+        }
         let mut shard = self.write(shard);
         if shard.len() != 0 {
             return Err("an index shard is loaded into one that is not empty");
         }
+        self.floors.fetch_add(slots.clone().filter(|slot| slot.is_floor()).count() as u64, Ordering::Relaxed);
         *shard = Shard::from_sorted(slots);
         self.held.change(0, shard.memory_bytes() as u64);
         Ok(())
@@ -293,6 +318,12 @@ impl HashIndex {
             length: slot.length(),
         }
     }
+}
+
+/// The bits of a hash that the index knows; the others are 0.
+pub(crate) fn known_bits(hash: u64) -> u64 {
+    let unknown = u64::BITS - SHARD_BITS - TAG_BITS;
+    hash >> unknown << unknown
 }
 
 /// The hash's top bits.

@@ -28,6 +28,7 @@ mod packing;
 mod policy;
 pub(crate) mod scan;
 mod set;
+pub(crate) mod spilled;
 mod steps;
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use crate::budget::{Accounts, BUFFER_BYTES, Bounds, Demand, Held, Limits, Part, default_bytes};
+use crate::budget::{Accounts, BUFFER_BYTES, Bounds, Demand, Held, Limits, Part, default_bytes, most_default_bytes};
 use crate::index::memtable::{KEY_BYTES, MAX_ACTIVE_KEYS};
 use crate::index::snapshots::VERSION_MEMORY_BYTES;
 use crate::{Error, Options, Result};
@@ -92,7 +92,18 @@ impl Memory {
         Demand { fixed: self.kept() + BUFFER_BYTES, ..self.demand(options, indexes) }.least_budget()
     }
 
-    /// What cannot be given back, buffers aside.
+    /// What slots of `hash` tables may take together, in a store with so many ordered indexes. A budget that nobody has chosen grows with them first.
+    pub(crate) fn hash_bound(&self, options: &Options, indexes: u64) -> u64 {
+        let budget = match self.chosen.load(Ordering::Relaxed) {
+            0 => most_default_bytes(self.machine(), u64::from(options.memory_shared_by)),
+            chosen => chosen,
+        };
+        // A moment's buffers do not count, or slots would move on for them.
+        let demand = Demand { budget, fixed: self.kept() + BUFFER_BYTES, ..self.demand(options, indexes) };
+        demand.hash_bound(self.accounts.bytes(Part::Hash)).min(options.hash_bytes.unwrap_or(u64::MAX))
+    }
+
+    /// What cannot be given back, or not at once, buffers aside.
     fn kept(&self) -> u64 {
         [Part::Runs, Part::Hash, Part::Versions, Part::Batches].map(|part| self.accounts.bytes(part)).iter().sum()
     }

@@ -9,6 +9,7 @@ use crate::config::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use crate::format::record::chunk_list_bytes;
 use crate::index::ordered::{OrderedIndex, OrderedIndexes};
 use crate::index::runs::Runs;
+use crate::index::runs::spilled::SpilledTables;
 use crate::index::snapshots::Snapshots;
 use crate::io::Device;
 use crate::log::Segments;
@@ -29,6 +30,8 @@ pub(crate) struct ReadPath<D: Device> {
     pub(crate) commit: Commit,
     pub(crate) catalog: Catalog,
     pub(crate) ordered: OrderedIndexes<D>,
+    /// The runs of `hash` tables.
+    pub(crate) spilled: SpilledTables<D>,
     pub(crate) epochs: Epochs,
     pub(crate) cache: Cache,
     /// Of the sorted runs.

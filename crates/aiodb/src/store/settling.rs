@@ -24,15 +24,17 @@ pub(crate) struct Unsettled {
     pub(crate) key: Box<[u8]>,
     /// Whether operands have piled up.
     pub(crate) folds: bool,
+    /// Whether it is queued only because runs may have the tag, says a filter: where they have not, a put is alone there.
+    pub(crate) is_put_alone: bool,
 }
 
 impl Unsettled {
     pub(crate) fn tag(generation: &Arc<Generation>, hash: u64) -> Unsettled {
-        Unsettled { generation: Arc::clone(generation), hash, key: Box::default(), folds: false }
+        Unsettled { generation: Arc::clone(generation), hash, key: Box::default(), folds: false, is_put_alone: false }
     }
 
     pub(crate) fn key(generation: &Arc<Generation>, key: &[u8]) -> Unsettled {
-        Unsettled { generation: Arc::clone(generation), hash: 0, key: key.into(), folds: true }
+        Unsettled { generation: Arc::clone(generation), hash: 0, key: key.into(), folds: true, is_put_alone: false }
     }
 
     /// The same, with operands that have piled up.

@@ -8,6 +8,7 @@ use crate::store::checkpoints::Checkpointing;
 use crate::store::dropping::Dropping;
 use crate::store::purging::Purging;
 use crate::store::reclaiming::Reclaiming;
+use crate::store::spilling::Spilling;
 use crate::store::suspicion::Suspicion;
 use crate::sync::{Mutex, Rank};
 
@@ -18,6 +19,8 @@ pub(crate) struct Upkeep<D: Device> {
     /// Dropped and truncated tables. A step of a purge may commit the memtable.
     pub(crate) purging: Purging,
     pub(crate) suspicion: Suspicion,
+    /// Places of `hash` tables on their way to runs.
+    pub(crate) spilling: Spilling<D>,
     /// What compaction filters have given up.
     pub(crate) dropping: Dropping,
     pub(crate) appends: AppendPath<D>,

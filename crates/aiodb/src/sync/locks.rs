@@ -41,6 +41,8 @@ ranks! {
     Reclaiming,
     /// A checkpoint is being made: `Checkpointing::one_at_a_time`.
     Checkpointing,
+    /// Places of `hash` tables come to runs, and runs are merged; a checkpoint waits for a step: `Upkeep::spilling`.
+    HashSpill,
     /// The immutable memtable of an ordered index is being committed: `OrderedIndex::unfinished_commit`.
     UnfinishedCommit,
     /// A segment is being made: `Segments::making`.
@@ -89,6 +91,14 @@ ranks! {
     Versions,
     /// A shard of a `hash` index.
     HashShard,
+    /// The runs of all `hash` tables: `SpilledTables::tables`.
+    HashTables,
+    /// The runs of one of them: `SpilledTable::layers`.
+    HashRuns,
+    /// What the places in the runs of one `hash` table take: `SpilledTable::live`.
+    HashRunsLive,
+    /// Files of them that are to go: `SpilledTables::obsolete`.
+    HashRunsObsolete,
     /// The open batch and the end of the log: `Commit::state`.
     Commit,
     /// Which segments are free: `Segments::pool`.

@@ -8,7 +8,7 @@ use crate::format::location::Location;
 use crate::format::place::footprint;
 use crate::format::record::decode_chunks;
 use crate::index::codec::prefix_key;
-use crate::index::hash::{HashIndex, hash_location};
+use crate::index::hash::{HashIndex, SHARDS, hash_location};
 use crate::index::memtable::Reached;
 use crate::index::runs::scan::RunWalk;
 use crate::index::snapshots::View;
@@ -48,7 +48,7 @@ impl<D: Device> Upkeep<D> {
         let mut counted: BTreeMap<u32, Live> = BTreeMap::new();
         for generation in self.catalog.generations() {
             match &generation.index {
-                TableIndex::Hash(index) => self.count_hash(index, &mut counted)?,
+                TableIndex::Hash(index) => self.count_hash(&generation, index, &mut counted)?,
                 TableIndex::Ordered if generation.kind() == IndexKind::Lsm => {}
                 TableIndex::Ordered => self.count_ordered(&generation, &mut counted)?,
             }
@@ -58,9 +58,11 @@ impl<D: Device> Upkeep<D> {
         Ok(differences)
     }
 
-    fn count_hash(&self, index: &HashIndex, counted: &mut BTreeMap<u32, Live>) -> Result<()> {
+    fn count_hash(&self, generation: &Generation, index: &HashIndex, counted: &mut BTreeMap<u32, Live>) -> Result<()> {
         let mut locations = Vec::new();
-        index.for_each(&mut |location| locations.push(location));
+        for shard in 0..SHARDS {
+            self.for_each_places(generation, index, shard, &mut |places| locations.extend_from_slice(places))?;
+        }
         for location in locations {
             let mut list = Vec::new();
             self.with_record(location, &mut |record| {

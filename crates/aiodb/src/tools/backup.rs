@@ -20,6 +20,7 @@ use crate::checksum::{crc32c, crc32c_append};
 use crate::format::manifest::{Identity, Manifest, damage_error};
 use crate::format::position::Position;
 use crate::format::segment::{SegmentHeader, put};
+use crate::index::runs::CapturedRuns;
 use crate::io::disk::with_descriptors;
 use crate::io::small_file::read_file;
 use crate::io::{Access, AlignedBuffer, Device, Disk, File, UNIT_BYTES, WriteSync};
@@ -110,9 +111,11 @@ impl Drop for Hold<'_> {
 }
 
 /// A checkpoint, with its files opened: the next checkpoint removes their names.
-struct Captured<F> {
+struct Captured<D: Device> {
     manifest: Manifest,
-    hashes: Vec<(FileKind, Job<F>)>,
+    hashes: Vec<(FileKind, Job<D::File>)>,
+    /// The runs that the checkpoints of `hash` indexes name.
+    spilled: Vec<CapturedRuns<D>>,
 }
 
 /// A segment's bytes up to the end of the restore point.
@@ -132,10 +135,10 @@ impl<D: Device> Upkeep<D> {
         Ok(Identity { ordinal: 0, count: 1, ..decoded })
     }
 
-    fn capture(&self) -> Result<Captured<D::File>> {
+    fn capture(&self) -> Result<Captured<D>> {
         let mut captured = None;
         self.checkpoint_and(&mut |manifest| {
-            let mut hashes = Vec::new();
+            let (mut hashes, mut spilled) = (Vec::new(), Vec::new());
             for table in manifest.tables.iter().filter(|table| table.checkpoint > 0) {
                 let Some(generation) = self.catalog.generation(table.id) else { continue };
                 if !matches!(generation.index, TableIndex::Hash(_)) {
@@ -146,8 +149,9 @@ impl<D: Device> Upkeep<D> {
                 let to = file.length().map_err(|e| Error::io("look at", &path, &e))?;
                 let kind = FileKind::Hash { table: table.id, checkpoint: table.checkpoint };
                 hashes.push((kind, Job { file, path, from: 0, to }));
+                spilled.extend(self.spilled.capture(table.id));
             }
-            captured = Some(Captured { manifest: manifest.clone(), hashes });
+            captured = Some(Captured { manifest: manifest.clone(), hashes, spilled });
             Ok(())
         })?;
         Ok(captured.expect("a checkpoint that was made was remembered"))
@@ -175,7 +179,7 @@ struct Backup<'a, D: Device, T: Device> {
     engine: &'a Upkeep<D>,
     repository: Repository<T>,
     number: u64,
-    captured: Captured<D::File>,
+    captured: Captured<D>,
     copied_bytes: u64,
 }
 

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crate::format::manifest::{Manifest, ManifestSegment, ManifestTable};
 use crate::format::segment::SegmentHeader;
+use crate::format::spilled::SpilledLive;
 use crate::index::accounting::ChunkBytes;
 use crate::index::ordered::Live;
 use crate::io::Device;
@@ -71,6 +72,12 @@ impl<D: Device> ReadPath<D> {
         for generation in self.catalog.generations() {
             if let TableIndex::Hash(index) = &generation.index {
                 index.for_each(&mut |location| self.segments.add_live(location));
+                for SpilledLive { segment, bytes, records } in self.live_in_runs(&generation) {
+                    if let Some(segment) = self.segments.find(segment) {
+                        segment.live_bytes.fetch_add(bytes, Relaxed);
+                        segment.live_records.fetch_add(records, Relaxed);
+                    }
+                }
             }
         }
         self.count_live_in_ordered(chunks_in_ordered)

@@ -103,13 +103,15 @@ impl Unordered {
         let (most_copied, most_superseded) = (MAX_COPIED_BYTES.min(share), MAX_SUPERSEDED_BYTES.min(share));
         self.shared_bytes = 0;
         while self.next_shard < SHARDS && self.copied_bytes() < most_copied && superseded_bytes < most_superseded {
-            index.for_each_run(self.next_shard, &mut |run| match run {
+            let (engine, shard) = (&fetch.engine, self.next_shard);
+            engine.for_each_places(&fetch.generation, index, shard, &mut |places| match places {
+                [] => {}
                 [location] => self.single.push(*location),
-                run => {
-                    self.shared_bytes += SHARED_OVERHEAD + size_of_val(run);
-                    self.shared.push(run.to_vec());
+                places => {
+                    self.shared_bytes += SHARED_OVERHEAD + size_of_val(places);
+                    self.shared.push(places.to_vec());
                 }
-            });
+            })?;
             // Asked after the index: a record is retained before the index forgets it.
             superseded_bytes += self.add_superseded(fetch, &mut superseded)?;
             self.next_shard += 1;

@@ -49,7 +49,7 @@ pub enum Step {
     Settle,
     /// Take keys of deleted ranges out of the ordered index.
     DeleteRanges,
-    /// Bring superseded records that snapshots need to files, and merge those.
+    /// Bring superseded records that snapshots need to files, and old keys of `hash` tables that outgrow their memory, and merge those.
     Spill,
     /// Merge sorted runs of `lsm` tables, and delete what their compaction filters give up.
     Merge,
@@ -246,7 +246,10 @@ impl<D: Device> Engine<D> {
                 Ok(())
             }
             Step::DeleteRanges => self.delete_ranges().map(drop),
-            Step::Spill => self.spill_versions().map(drop),
+            Step::Spill => {
+                self.spill_versions()?;
+                self.spill_hashes().map(drop)
+            }
             Step::Merge => {
                 self.merge_some()?;
                 self.filter_some().map(drop)
@@ -311,6 +314,7 @@ impl<D: Device> Engine<D> {
             self.note_trouble(&error);
             false
         });
+        let spilled = some(self.spill_hashes())? || spilled;
         let deleted = some(self.delete_ranges())?;
         let merged = some(self.merge_some())?;
         let filtered = some(self.filter_some())?;

@@ -11,7 +11,9 @@ use crate::error::Error;
 use crate::format::manifest::{MANIFEST_NAMES, Manifest, ManifestSegment, ManifestTable};
 use crate::format::position::Position;
 use crate::format::segment::{FIRST_VERSION, put};
-use crate::index::hash::checkpoint::{HASH_HEADER_BYTES, HASH_MAGIC, SHARD_HEADER_BYTES, decode_hash};
+use crate::index::hash::checkpoint::{
+    HASH_HEADER_BYTES, HASH_MAGIC, HashTail, SHARD_HEADER_BYTES, SPILLED_VERSION, decode_hash,
+};
 use crate::index::hash::{HashIndex, SHARDS};
 use crate::index::lmdb::LmdbIndex;
 use crate::io::small_file::{new_name, read_file, remove_failed, rename_durably, write_new};
@@ -92,12 +94,13 @@ impl<D: Device> Upkeep<D> {
         };
         let mut replaced = Vec::new();
         let prepared = self.prepare_checkpoint(number, closed, &mut replaced);
-        let (manifest, new) = prepared.inspect_err(|_| self.take_back(number, replaced))?;
+        let (manifest, new, obsolete) = prepared.inspect_err(|_| self.take_back(number, replaced))?;
         // From here on an opening may find the new manifest.
         for (new, name) in new.iter().zip(MANIFEST_NAMES) {
             rename_durably(&self.device, new, &self.root.join(name))?;
         }
         self.checkpointing.numbers().durable = number;
+        self.spilled.release(obsolete);
         self.commit.counters.checkpoints.fetch_add(1, Ordering::Relaxed);
         remember(&manifest)?;
         self.remove_old_checkpoints(&manifest)?;
@@ -105,13 +108,18 @@ impl<D: Device> Upkeep<D> {
     }
 
     /// Writes all files of a checkpoint; the manifests still have the names that they have until they count. Adds to `replaced` what
-    /// was the last checkpoint of each index of which there is a new one.
+    /// was the last checkpoint of each index of which there is a new one. Returns also how many obsolete files of runs it does not name.
     fn prepare_checkpoint(
         &self,
         number: u64,
         closed: bool,
         replaced: &mut Vec<(Arc<Generation>, (u64, u64))>,
-    ) -> Result<(Manifest, [PathBuf; 2])> {
+    ) -> Result<(Manifest, [PathBuf; 2], usize)> {
+        // No place comes to a run between the position and the last index: what lies behind the position is in no run then, and a replay
+        // from there finds it in memory if at all.
+        let mut spilling = self.spilling.lock();
+        self.finish_giving_up(&mut spilling)?;
+        let obsolete = self.spilled.obsolete();
         let (position, next_sequence) = self.commit.completed_end();
         // Tables whose records lie before the position are in the manifest as these say: replay begins after them.
         if !planted::is_on(Bug::TableChangeMissed) {
@@ -125,6 +133,7 @@ impl<D: Device> Upkeep<D> {
                 replaced.push((Arc::clone(&generation), last));
             }
         }
+        drop(spilling);
         // An index may lag the durable log, never lead it: records in the shards beyond the position must be durable.
         if !planted::is_on(Bug::CheckpointAheadOfLog) {
             self.flush()?;
@@ -137,7 +146,7 @@ impl<D: Device> Upkeep<D> {
             // If this fails as well, the next checkpoint writes over it.
             let _ = self.device.remove(&new);
         })?;
-        Ok((manifest, [new, new_copy]))
+        Ok((manifest, [new, new_copy], obsolete))
     }
 
     /// Removes the files of a checkpoint that will not be: on a full disk the next one needs their space.
@@ -162,18 +171,21 @@ impl<D: Device> Upkeep<D> {
         let failed = |e: std::io::Error| remove_failed(&self.device, &new_path, &e);
         let mut out = vec![0; HASH_HEADER_BYTES];
         put(&mut out, 0, HASH_MAGIC);
-        put(&mut out, 8, &FIRST_VERSION.to_le_bytes());
+        let runs = index.has_runs().then(|| self.spilled.table(generation.id)).flatten();
+        let version = if runs.is_some() { SPILLED_VERSION } else { FIRST_VERSION };
+        put(&mut out, 8, &version.to_le_bytes());
         put(&mut out, 16, &self.segments.store);
         put(&mut out, 32, &generation.id.to_le_bytes());
         put(&mut out, 36, &(SHARDS as u32).to_le_bytes());
         put(&mut out, 40, &number.to_le_bytes());
         let checksum = crc32c(&out[16..]);
         put(&mut out, 12, &checksum.to_le_bytes());
+        runs.iter().for_each(|runs| runs.begin_checkpoint());
         let mut written = 0;
         for shard in 0..SHARDS {
             let at = out.len();
             out.resize(at + SHARD_HEADER_BYTES, 0);
-            index.encode_shard(shard, &mut out);
+            index.encode_shard_and(shard, &mut out, || runs.iter().for_each(|runs| runs.note_encoded(shard)));
             let length = out.len() - at - SHARD_HEADER_BYTES;
             let checksum = crc32c(&out[at + SHARD_HEADER_BYTES..]);
             put(&mut out, at, &(length as u64).to_le_bytes());
@@ -187,8 +199,8 @@ impl<D: Device> Upkeep<D> {
         if planted::is_on(Bug::UnsettledTagsForgotten) {
             unsettled.clear();
         }
-        out.extend_from_slice(&(unsettled.len() as u64).to_le_bytes());
-        unsettled.iter().for_each(|hash| out.extend_from_slice(&hash.to_le_bytes()));
+        let spilled = runs.map(|runs| runs.end_checkpoint(self.spilled.next_file()));
+        HashTail { unsettled, spilled }.encode(&mut out);
         let checksum = crc32c(&out);
         out.extend_from_slice(&checksum.to_le_bytes());
         written += self.write_piece(&file, &mut out, written).map_err(failed)?;
@@ -341,10 +353,14 @@ impl<D: Device> Upkeep<D> {
         let Some(bytes) = read_file(&self.device, &path)? else { return Ok(None) };
         generation.checkpoint_bytes.store(bytes.len() as u64, Ordering::Relaxed);
         let decoded = decode_hash(index, &bytes, &self.segments.store, generation.id, number);
-        let unsettled = decoded.map_err(|(offset, damage)| {
+        let HashTail { unsettled, spilled } = decoded.map_err(|(offset, damage)| {
             let advice = "`aiodb verify --rebuild` makes the index again from the log";
             crate::format::manifest::damage_error(&path, offset as u64, damage, advice)
         })?;
+        if let Some(spilled) = spilled {
+            self.spilled.open(generation.id, &spilled, self.options.read_only)?;
+            index.set_has_runs();
+        }
         for hash in unsettled {
             // No more tags than the queue has room for can have been queued.
             let _ = self.settling.push(Unsettled::tag(generation, hash));

@@ -80,6 +80,11 @@ impl<D: Device> ReadPath<D> {
         Ok(())
     }
 
+    /// What the slots of all `hash` tables may take together.
+    pub(crate) fn hash_bound(&self) -> u64 {
+        self.memory.hash_bound(&self.options, self.ordered.open().count() as u64)
+    }
+
     /// The budget, and what each part takes of it.
     pub(crate) fn memory_stats(&self) -> MemoryStats {
         let of = |part| self.memory.accounts.bytes(part);
@@ -110,8 +115,8 @@ impl<D: Device> ReadPath<D> {
         let least = self.memory.taken(&self.options, self.ordered.open().count() as u64);
         if least > budget {
             warnings.push(format!(
-                "filters and the slots of `hash` tables cannot be given back, and with the least that other parts need they take {} MiB \
-                 of memory, of a budget of {} MiB (memory_bytes)",
+                "filters cannot be given back, nor slots of `hash` tables before they have moved on to files, and with the least that \
+                 other parts need they take {} MiB of memory, of a budget of {} MiB (memory_bytes)",
                 least / MIB,
                 budget / MIB
             ));

@@ -4,9 +4,11 @@
 //! for by writers, by threads that change tables, or by snapshots; its transactions and those of a commit of the memtable take turns.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crate::Result;
 use crate::flow::room::unless_full;
+use crate::format::spilled::SpilledLive;
 use crate::index::accounting::Accounting;
 use crate::index::chain::Entry;
 use crate::index::hash::{HashIndex, SHARDS};
@@ -62,7 +64,14 @@ impl<D: Device> Upkeep<D> {
         let purge = current.as_mut().expect("just chosen");
         let done = match &purge.generation.index {
             TableIndex::Hash(index) => {
+                if purge.shards == 0 && self.may_spill() {
+                    // From here on no place comes to a run.
+                    self.spilling.lock().leave_gone();
+                }
                 self.purge_places(index, &mut purge.shards);
+                if purge.shards == SHARDS {
+                    self.purge_runs(purge.generation.id);
+                }
                 purge.shards == SHARDS
             }
             TableIndex::Ordered => self.making_room(|| self.purge_keys(purge))?,
@@ -88,6 +97,16 @@ impl<D: Device> Upkeep<D> {
                 places += 1;
             });
             *shards += 1;
+        }
+    }
+
+    /// Counts off the places that a table had in runs.
+    fn purge_runs(&self, table: u32) {
+        for SpilledLive { segment, bytes, records } in self.spilled.forget(table) {
+            if let Some(segment) = self.segments.find(segment) {
+                segment.live_bytes.fetch_sub(bytes, Ordering::Relaxed);
+                segment.live_records.fetch_sub(records, Ordering::Relaxed);
+            }
         }
     }
 

@@ -19,7 +19,7 @@ use crate::flow::moves::Move;
 use crate::format::batch::{Append, Found};
 use crate::format::location::Location;
 use crate::format::manifest::damage_error;
-use crate::format::record::{Chunk, Form, Kind, Origin, encode_range_end, range_end};
+use crate::format::record::{Chunk, Form, Kind, Origin, Record, encode_range_end, range_end};
 use crate::io::{Device, UNIT_BYTES};
 use crate::log::Segment;
 use crate::log::scan::Scan;
@@ -35,6 +35,9 @@ const STEP_BYTES: u64 = 4 << 20;
 
 /// So much of a victim has its keys looked up at once.
 const LOOKED_UP_BYTES: u64 = 512 << 10;
+
+/// The blocks of runs for so many records are read at once: they take little of the cache.
+const LOOKED_UP_AHEAD: usize = 512;
 
 /// Live records are moved when they have gathered to this many bytes, or at the victim's end.
 const MOVE_BYTES: usize = 1 << 20;
@@ -141,17 +144,21 @@ impl<D: Device> Upkeep<D> {
             let advice = "its segment cannot be emptied; `aiodb verify` lists all damage";
             damage_error(&self.segments.path(segment.number), victim.offset, damage, advice)
         })?;
-        for found in batch.view.records() {
+        let records: Vec<Found<'_>> = batch.view.records().collect();
+        for (number, found) in records.iter().enumerate() {
+            if number % LOOKED_UP_AHEAD == 0 {
+                self.read_ahead_of(&records[number..records.len().min(number + LOOKED_UP_AHEAD)]);
+            }
             // The manifest has the tables.
             let Some(generation) = self.catalog.generation(found.record.table) else { continue };
-            let (tombstone, is_doubtful) = match self.need(segment, &found, &generation, victim.oldest_dead)? {
+            let (tombstone, is_doubtful) = match self.need(segment, found, &generation, victim.oldest_dead)? {
                 Need::Nothing => continue,
                 Need::Record => (None, false),
                 Need::Tombstone(life) => (Some(life), false),
                 Need::LookUp => (None, true),
             };
-            let value = batch.view.value(&found).unwrap_or_default();
-            let alive = Alive { tombstone, ..self.alive(segment, Some(generation), &found, value) };
+            let value = batch.view.value(found).unwrap_or_default();
+            let alive = Alive { tombstone, ..self.alive(segment, Some(generation), found, value) };
             let bytes = found.record.length() + value.len();
             if is_doubtful {
                 doubtful.push(Doubtful { number: victim.alive.len(), bytes });
@@ -167,6 +174,19 @@ impl<D: Device> Upkeep<D> {
         }
         victim.offset += u64::from(batch.header.length);
         Ok(())
+    }
+
+    /// Has the blocks come to the cache in which runs may have places of these records.
+    fn read_ahead_of(&self, records: &[Found<'_>]) {
+        if !self.spilled.is_any() {
+            return;
+        }
+        let of_one = |found: &Found<'_>| {
+            let Record { kind, table, key, .. } = &found.record;
+            let generation = self.catalog.generation(*table).filter(|_| matches!(kind, Kind::Put | Kind::Merge))?;
+            self.waiting_look_up(&generation, self.hash(key))
+        };
+        self.read_ahead(records.iter().filter_map(of_one).collect());
     }
 
     /// A record of a victim as it is to be appended again.
@@ -259,12 +279,13 @@ impl<D: Device> Upkeep<D> {
         }
         let location = Location { segment: origin.segment, offset: origin.offset, length: 0 };
         match (&generation.index, &one.looked_up) {
-            (TableIndex::Hash(index), _) if is_value => {
+            (TableIndex::Hash(_), _) if is_value => {
                 // A superseded record must not get into a younger segment than the delete of its key.
                 if !planted::is_on(Bug::UnsettledMoved) {
                     self.settle_before_move(generation, operation.hash);
                 }
-                Some(index.contains(operation.hash, location))
+                let current = self.is_in_hash(generation, operation.hash, location);
+                Some(current.inspect_err(|error| self.note_unmoved(error)).unwrap_or(false))
             }
             (TableIndex::Ordered, Some(looked_up)) => {
                 let (ordered, key) = (self.ordered_of(generation), operation.append.key);

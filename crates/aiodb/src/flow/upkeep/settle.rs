@@ -138,19 +138,19 @@ impl<D: Device> AppendPath<D> {
     /// Settles a tag that has several places, so that the places left count.
     pub(crate) fn settle_before_move(&self, generation: &Arc<Generation>, hash: u64) {
         let TableIndex::Hash(index) = &generation.index else { return };
-        let mut run = SmallVec::new();
-        index.lookup(hash, &mut run);
-        if run.len() > 1 {
+        // One that cannot be read stays.
+        let places = self.pull_up(generation, index, hash, false).inspect_err(|error| self.note_trouble(error));
+        if places.is_ok_and(|places| places.len() > 1) {
             self.settle(&Unsettled::tag(generation, hash));
         }
     }
 
     /// Settles the tag of a delete to which the index refers still: a delete without records below it need not be there.
-    pub(crate) fn settle_delete(&self, generation: &Arc<Generation>, hash: u64, location: Location) {
-        let TableIndex::Hash(index) = &generation.index else { return };
-        if index.contains(hash, location) {
+    pub(crate) fn settle_delete(&self, generation: &Arc<Generation>, hash: u64, location: Location) -> Result<()> {
+        if self.is_in_hash(generation, hash, location)? {
             self.settle(&Unsettled::tag(generation, hash));
         }
+        Ok(())
     }
 
     /// Settles a tag. Returns a key that has many operands, for the caller to fold if it may.
@@ -179,7 +179,10 @@ impl<D: Device> AppendPath<D> {
         let published = self.published_sequence();
         // All of a table that was dropped or truncated is taken out of the counts at once.
         let is_gone = generation.is_gone();
-        let keys = if is_gone { Ok(Vec::new()) } else { self.keys_under_tag(index, unsettled.hash) };
+        if unsettled.is_put_alone && self.pull_up(generation, index, unsettled.hash, false)?.len() <= 1 {
+            return Ok(None);
+        }
+        let keys = if is_gone { Ok(Vec::new()) } else { self.keys_under_tag(generation, index, unsettled.hash) };
         let published = if planted::is_on(Bug::PublishedAskedLate) { self.published_sequence() } else { published };
         let (mut again, mut foldable) = (false, None);
         for mut key in keys? {
@@ -195,10 +198,14 @@ impl<D: Device> AppendPath<D> {
         Ok(foldable)
     }
 
-    /// The records under a tag by key, newest first.
-    fn keys_under_tag(&self, index: &HashIndex, hash: u64) -> Result<Vec<KeyRecords>> {
+    /// The records under a tag by key, newest first. They all come to memory.
+    fn keys_under_tag(&self, generation: &Generation, index: &HashIndex, hash: u64) -> Result<Vec<KeyRecords>> {
         let mut run = SmallVec::new();
-        index.lookup(hash, &mut run);
+        if planted::is_on(Bug::DeleteOverSpilled) {
+            index.lookup(hash, &mut run);
+        } else {
+            run = self.pull_up(generation, index, hash, false)?;
+        }
         let mut keys: Vec<KeyRecords> = Vec::new();
         for &location in &run {
             self.with_record(location, &mut |record| {

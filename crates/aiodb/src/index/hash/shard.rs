@@ -78,9 +78,16 @@ impl Shard {
         start..end
     }
 
-    /// The position of the entry with this tag and granule.
+    /// The positions of the places with this tag, and whether a floor lies under them.
+    pub(super) fn places(&self, tag: u64) -> (Range<usize>, bool) {
+        let run = self.run(tag);
+        let has_floor = !run.is_empty() && self.slot(run.end - 1).is_floor();
+        (run.start..run.end - usize::from(has_floor), has_floor)
+    }
+
+    /// The position of the place with this tag and granule.
     pub(super) fn find(&self, tag: u64, granule: u64) -> Option<usize> {
-        self.run(tag).find(|&position| self.slot(position).granule() == granule)
+        self.places(tag).0.find(|&position| self.slot(position).granule() == granule)
     }
 
     /// The slot at a position.
@@ -94,6 +101,19 @@ impl Shard {
         let (low, high) = self.parts();
         let slots = low.iter().zip(high).filter(|(low, _)| **low != EMPTY);
         slots.map(|(low, high)| Slot { low: u64::from_le_bytes(*low), high: *high })
+    }
+
+    /// The table without the entries at some positions, which ascend.
+    pub(super) fn without(&self, taken: &[Range<usize>]) -> Shard {
+        let (low, high) = self.parts();
+        let (mut left, mut taken) = (Vec::with_capacity(self.len()), taken.iter().peekable());
+        for (position, (low, high)) in low.iter().zip(high).enumerate().filter(|(_, (low, _))| **low != EMPTY) {
+            while taken.next_if(|range| range.end <= position).is_some() {}
+            if taken.peek().is_none_or(|range| position < range.start) {
+                left.push(Slot { low: u64::from_le_bytes(*low), high: *high });
+            }
+        }
+        Shard::from_sorted(left.iter().copied())
     }
 
     /// Overwrites the slot at a position. An entry there must have the same tag.

@@ -12,6 +12,9 @@ pub(super) const GRANULE_BYTES: u64 = 16;
 /// Bytes of a slot, in memory and in a checkpoint.
 pub(super) const SLOT_BYTES: usize = 9;
 
+/// The granule of a floor. No record starts there: it lies in the header of segment 0.
+const FLOOR_GRANULE: u64 = 1;
+
 /// The longest record that a location can name, in bytes.
 pub const LENGTH_MAX: u32 = BOUNDS[BOUNDS.len() - 1];
 
@@ -72,8 +75,9 @@ pub(super) fn class_of(length: u32) -> u64 {
 }
 
 /// An entry: `low` holds the tag (bits 37 to 63), the size class (32 to 36) and granule bits 0 to 31; `high` holds
-/// granule bits 32 to 39. Size classes count from 1, so the `low` of an entry is never 0 and 0 can mean "empty".
-#[derive(Clone, Copy)]
+/// granule bits 32 to 39. Size classes count from 1, and a floor has class 0 and granule 1, so the `low` of an entry is never 0 and 0
+/// can mean "empty".
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Slot {
     pub(super) low: u64,
     pub(super) high: u8,
@@ -85,6 +89,15 @@ impl Slot {
         Slot { low, high: (granule >> u32::BITS) as u8 }
     }
 
+    /// The floor of a tag's run, see [`HashIndex::pull_up`](super::HashIndex::pull_up).
+    pub(super) fn floor(tag: u64) -> Slot {
+        Slot::new(tag, FLOOR_GRANULE, 0)
+    }
+
+    pub(super) fn is_floor(self) -> bool {
+        self.class() == 0
+    }
+
     pub(super) fn tag(self) -> u64 {
         self.low >> TAG_SHIFT
     }
@@ -93,14 +106,14 @@ impl Slot {
         u64::from(self.high) << u32::BITS | u64::from(self.low as u32)
     }
 
-    /// The bound of the size class in bytes.
+    /// The bound of the size class in bytes. A floor has none.
     pub(super) fn length(self) -> u32 {
         BOUNDS[self.class() - 1]
     }
 
-    /// Whether these bits can be an entry. All tags and granules can; size class 0 cannot.
+    /// Whether these bits can be an entry. All tags and granules can; of size class 0 only floors.
     pub(super) fn is_valid(self) -> bool {
-        self.class() != 0
+        !self.is_floor() || self.granule() == FLOOR_GRANULE
     }
 
     pub(super) fn encode(self) -> [u8; SLOT_BYTES] {

@@ -38,7 +38,7 @@ impl Checked {
         let (hash, (location, age)) = (self.hash(), self.place());
         let run = self.model.entry(hash).or_default();
         let rank = run.iter().position(|(_, other)| *other < age).unwrap_or(run.len());
-        let expected = Published::Inserted { older: run.len() - rank, newer: rank };
+        let expected = Published::Inserted { older: run.len() - rank, newer: rank, may_be_below: false };
         run.insert(rank, (bounded(location), age));
         // The second part of an age breaks ties of the first.
         let order = |location: Location| (self.ages[number(location)] / 2, (self.ages[number(location)] % 2) as u32);
@@ -200,7 +200,7 @@ fn only_the_low_bits_of_a_hash_are_forgotten() {
     let hashes = [0, 1 << 27, 1 << 53, 1 << 54, 1 << 63, u64::MAX];
     for (number, hash) in hashes.into_iter().enumerate() {
         let published = index.publish(hash, place(number as u64, 64), |_| panic!("no other location to compare with"));
-        assert_eq!(published, Published::Inserted { older: 0, newer: 0 });
+        assert_eq!(published, Published::Inserted { older: 0, newer: 0, may_be_below: false });
     }
     for (number, hash) in hashes.into_iter().enumerate() {
         assert_eq!(found(&index, hash ^ ((1 << 27) - 1)), [place(number as u64, 64)]);
@@ -332,4 +332,91 @@ fn threads_see_each_shard_whole() {
         }
     });
     assert_eq!(index.len(), 1);
+}
+
+/// What lies under a tag that was pulled up from runs: places above a floor.
+fn pulled_up() -> (HashIndex, u64) {
+    let (index, tag) = (HashIndex::new(SEGMENT_BYTES), hash(7, 700));
+    index.set_has_runs();
+    for neighbour in [699, 701] {
+        index.publish(hash(7, neighbour), place(neighbour, 64), |_| (0, 0));
+    }
+    index.publish(tag, place(3, 64), |_| (0, 0));
+    let mut came = vec![];
+    let below = [place(2, 64), place(1, 64)];
+    assert_eq!(index.pull_up(tag, &below, false, || false, |_| ()), None, "others are in runs by now");
+    let all = index.pull_up(tag, &below, false, || true, |place| came.push(place)).expect("they are in runs still");
+    assert_eq!((all.to_vec(), came.to_vec()), ([3, 2, 1].map(|n| place(n, 64)).to_vec(), below.to_vec()));
+    (index, tag)
+}
+
+#[test]
+fn a_floor_ends_look_ups_and_is_no_place() {
+    let (index, tag) = pulled_up();
+    let mut found = SmallVec::new();
+    assert!(index.lookup_over(tag, &mut found, || ()).is_none(), "nothing below counts");
+    assert_eq!(found.to_vec(), [3, 2, 1].map(|number| place(number, 64)));
+    assert!(index.lookup_over(hash(7, 701), &mut found, || ()).is_some(), "a neighbour has no floor");
+    let published = index.publish(tag, place(4, 64), number);
+    assert_eq!(published, Published::Inserted { older: 3, newer: 0, may_be_below: false });
+    let published = index.publish(hash(7, 702), place(702, 64), |_| (0, 0));
+    assert_eq!(published, Published::Inserted { older: 0, newer: 0, may_be_below: true });
+    assert_eq!(index.len(), 7);
+    // Under a floor nothing more comes to memory.
+    let all = index.pull_up(tag, &[place(9, 64)], false, || panic!("it is not asked"), |_| panic!("none comes"));
+    assert_eq!(all.map(|all| all.len()), Some(4));
+    for number in 1..=4 {
+        assert!(index.remove(tag, place(number, 64)));
+    }
+    assert!(index.lookup_over(tag, &mut found, || ()).is_none() && found.is_empty(), "the floor is left");
+    assert_eq!(index.len(), 3);
+}
+
+#[test]
+fn floors_come_back_from_their_bytes() {
+    let (index, tag) = pulled_up();
+    let mut bytes = vec![];
+    index.encode_shard(7, &mut bytes);
+    let copy = HashIndex::new(SEGMENT_BYTES);
+    copy.decode_shard(7, &bytes).unwrap();
+    copy.set_has_runs();
+    let mut found = SmallVec::new();
+    assert!(copy.lookup_over(tag, &mut found, || ()).is_none());
+    assert_eq!((found.len(), copy.len()), (3, index.len()));
+    // A place below a floor is no shard: here the floor comes before the last place of its tag.
+    let mut swapped = bytes.clone();
+    let floor = (8..bytes.len()).step_by(9).find(|at| bytes[at + 4] & 0x1f == 0).expect("there is a floor");
+    swapped[floor - 9..floor + 9].rotate_left(9);
+    assert!(HashIndex::new(SEGMENT_BYTES).decode_shard(7, &swapped).is_err());
+}
+
+#[test]
+fn memory_gives_up_only_what_a_run_has() {
+    let (index, tag) = pulled_up();
+    let tag_places = |places: &[u64], has_floor| TagPlaces {
+        hash: tag,
+        places: places.iter().map(|number| place(*number, 64)).collect(),
+        has_floor,
+    };
+    let take_out = |spilled: TagPlaces| {
+        let mut taken = 0;
+        let unfounded = index.take_out(7, &[spilled], |tag| taken += tag.places.len(), || ());
+        (taken, unfounded)
+    };
+    // Without its floor, or another place: what is in memory stays above the floor.
+    for other in [tag_places(&[2, 1], false), tag_places(&[2, 5], true), tag_places(&[9, 3, 2, 1], true)] {
+        assert_eq!(take_out(other), (0, vec![]));
+        assert_eq!(found(&index, tag).len(), 3);
+    }
+    // A longer record at the same place, of another life of its segment.
+    assert!(index.replace(tag, place(1, 64), place(1, 300)).is_some());
+    assert_eq!(take_out(tag_places(&[2, 1], true)), (0, vec![]));
+    assert!(index.replace(tag, place(1, 300), place(1, 64)).is_some());
+    assert_eq!(take_out(tag_places(&[2, 1], true)), (2, vec![]));
+    assert_eq!(found(&index, tag), [place(3, 64)]);
+    // It has no floor any more, so another place must be pulled up first.
+    assert_eq!(take_out(tag_places(&[8], false)), (0, vec![tag]));
+    assert!(index.pull_up(tag, &[], true, || true, |_| ()).is_some());
+    assert_eq!(take_out(tag_places(&[8], false)), (0, vec![]));
+    assert_eq!((found(&index, tag), index.len()), (vec![place(3, 64)], 3));
 }

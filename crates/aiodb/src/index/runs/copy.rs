@@ -1,4 +1,4 @@
-//! The runs as of one edit, for a backup.
+//! The runs as of one moment, for a backup.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::set::{Files, RunSet};
 use crate::Result;
 use crate::io::Device;
 
-/// The runs as of one edit. Their files stay as long as this is held, whatever is merged meanwhile.
+/// The runs as of one edit, or those of one `hash` table as of a checkpoint. Their files stay as long as this is held, whatever is merged meanwhile.
 pub(crate) struct CapturedRuns<D: Device> {
     set: Arc<RunSet<D>>,
     store: [u8; 16],
@@ -22,6 +22,11 @@ impl<D: Device> Runs<D> {
 }
 
 impl<D: Device> CapturedRuns<D> {
+    /// The runs of a set.
+    pub(super) fn new(set: Arc<RunSet<D>>, store: [u8; 16]) -> CapturedRuns<D> {
+        CapturedRuns { set, store }
+    }
+
     /// The manifest that names the files.
     pub(crate) fn manifest(&self) -> Vec<u8> {
         self.set.manifest.encode(&self.store)

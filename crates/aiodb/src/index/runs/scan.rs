@@ -5,6 +5,7 @@ use std::sync::{Arc, Weak};
 
 use super::Runs;
 use super::cursor::{RunCursor, SCAN_WINDOW_BYTES};
+use super::file::RunFile;
 use super::set::{Run, RunSet};
 use crate::budget::{Held, Part};
 use crate::index::chain::{Entry, VersionChain};
@@ -126,28 +127,31 @@ impl<D: Device> Runs<D> {
 
     /// Reads all blocks, and tells of each that is damaged.
     pub(crate) fn for_each_damage(&self, tell: &mut dyn FnMut(Error)) -> Result<()> {
-        for piece in self.set()?.pieces() {
-            let fences = &piece.file.fences;
-            for first in (0..fences.len()).step_by(BLOCKS_AT_ONCE) {
-                let blocks = first..fences.len().min(first + BLOCKS_AT_ONCE);
-                let (start, end) = (fences.units_of(first).0, fences.units_of(blocks.end - 1).1);
-                let bytes = match piece.file.read(start, end) {
-                    Err(damage @ Error::Corruption { .. }) => {
-                        tell(damage);
-                        break;
-                    }
-                    read => read?,
-                };
-                for block in blocks {
-                    let (from, to) = fences.units_of(block);
-                    let units = (from - start) as usize * UNIT_BYTES..(to - start) as usize * UNIT_BYTES;
-                    let plain = piece.file.plain(block, &bytes[units]);
-                    if let Err(damage) = plain.and_then(|plain| piece.file.block(block, &plain).map(drop)) {
-                        tell(damage);
-                    }
-                }
+        self.set()?.pieces().try_for_each(|piece| for_each_damage_of(piece.file, tell))
+    }
+}
+
+/// Reads all blocks of a file, and tells of each that is damaged.
+pub(super) fn for_each_damage_of<D: Device>(file: &RunFile<D>, tell: &mut dyn FnMut(Error)) -> Result<()> {
+    let fences = &file.fences;
+    for first in (0..fences.len()).step_by(BLOCKS_AT_ONCE) {
+        let blocks = first..fences.len().min(first + BLOCKS_AT_ONCE);
+        let (start, end) = (fences.units_of(first).0, fences.units_of(blocks.end - 1).1);
+        let bytes = match file.read(start, end) {
+            Err(damage @ Error::Corruption { .. }) => {
+                tell(damage);
+                break;
+            }
+            read => read?,
+        };
+        for block in blocks {
+            let (from, to) = fences.units_of(block);
+            let units = (from - start) as usize * UNIT_BYTES..(to - start) as usize * UNIT_BYTES;
+            let plain = file.plain(block, &bytes[units]);
+            if let Err(damage) = plain.and_then(|plain| file.block(block, &plain).map(drop)) {
+                tell(damage);
             }
         }
-        Ok(())
     }
+    Ok(())
 }

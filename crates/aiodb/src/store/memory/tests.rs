@@ -124,3 +124,27 @@ fn what_is_taken_counts_all_indexes_but_no_moment_of_buffers() {
     let _filters = Held::new(&memory.accounts, Part::Runs, 1 << 20);
     assert_eq!(memory.taken(&options, 1), one + MIB);
 }
+
+/// A budget that nobody has chosen grows with slots, before they move on to files.
+#[test]
+fn slots_of_hash_tables_follow_the_budget() {
+    for chosen in [None, Some(6 << 30)] {
+        let options = Options { memory_bytes: chosen, ..Options::default() };
+        let memory = memory(&options, 8 << 30).expect("it is enough");
+        let bound = || memory.hash_bound(&options, 1);
+        let empty = bound();
+        assert!((3000 * MIB..3072 * MIB).contains(&empty), "{empty} bytes");
+        let _slots = Held::new(&memory.accounts, Part::Hash, 2 << 30);
+        let _merge = Held::new(&memory.accounts, Part::Buffers, 1 << 30);
+        assert_eq!(bound(), empty, "what they take themselves does not count, nor a moment's buffers");
+        let filters = Held::new(&memory.accounts, Part::Runs, 1 << 30);
+        assert_eq!(bound(), empty - (512 << 20));
+        drop(filters);
+        assert_eq!(memory.hash_bound(&Options { cache_bytes: 1 << 30, ..options.clone() }, 1), empty - (512 << 20));
+        assert_eq!(memory.hash_bound(&Options { hash_bytes: Some(7), ..options.clone() }, 1), 7);
+        assert_eq!(memory.hash_bound(&Options { hash_bytes: Some(1 << 40), ..options.clone() }, 1), empty);
+    }
+    let shared = Options { memory_shared_by: 3, ..Options::default() };
+    let bound = memory(&shared, 24 << 30).expect("it is enough").hash_bound(&shared, 1);
+    assert!((3000 * MIB..3072 * MIB).contains(&bound), "{bound} bytes");
+}

@@ -6,6 +6,7 @@ use crate::format::position::{POSITION_BYTES, Position};
 use crate::format::segment::{
     Damage, FIRST_VERSION, HEADER_BYTES, array, check_header, check_version, put, seal_header, u32_at, u64_at,
 };
+use crate::index::runs::spilled::FIRST_FILE;
 
 const REPOSITORY_MAGIC: &[u8; 8] = b"AIODBREP";
 const POINT_MAGIC: &[u8; 8] = b"AIODBPNT";
@@ -20,8 +21,11 @@ const FILE_HASH: u32 = 2;
 const FILE_RUNS: u32 = 3;
 const FILE_RUN: u32 = 4;
 
-/// The version of a restore point that has runs. Those without are of the first one.
+/// The version of a restore point that has runs of `lsm` tables. Those without runs are of the first one.
 const VERSION_WITH_RUNS: u32 = 2;
+
+/// The version of one that has runs of `hash` tables.
+const VERSION_WITH_SPILLED: u32 = 3;
 
 /// The identity that all restore points of a repository share: that of their store.
 pub(super) fn encode_repository(identity: &Identity) -> [u8; HEADER_BYTES] {
@@ -61,14 +65,19 @@ pub(super) enum FileKind {
     /// The manifest of the runs of the `lsm` tables.
     Runs,
     /// A file of a run, by its number in the store, and the restore point that brought it. It never changes, and later points refer to
-    /// it too. Of two stores that come from one, both may have a file of one number.
+    /// it too. Of two stores that come from one, both may have a file of one number. Runs of `hash` tables have high numbers.
     Run { number: u64, brought_by: u32 },
 }
 
 impl FileKind {
-    /// Whether it belongs to the index of the `lsm` tables, which a restore can do without.
+    /// Whether it belongs to runs, which a restore can do without.
     pub(super) fn is_of_runs(self) -> bool {
         matches!(self, FileKind::Runs | FileKind::Run { .. })
+    }
+
+    /// Whether it belongs to a run of a `hash` table.
+    pub(super) fn is_spilled(self) -> bool {
+        matches!(self, FileKind::Run { number, .. } if number >= FIRST_FILE)
     }
 }
 
@@ -133,8 +142,12 @@ impl Point {
         out.extend_from_slice(&manifest);
         let length = out.len() as u64;
         put(&mut out, 0, POINT_MAGIC);
-        let has_runs = self.files.iter().any(|file| file.kind.is_of_runs());
-        let version = if has_runs { VERSION_WITH_RUNS } else { FIRST_VERSION };
+        let has = |is_such: fn(FileKind) -> bool| self.files.iter().any(|file| is_such(file.kind));
+        let version = match (has(FileKind::is_spilled), has(FileKind::is_of_runs)) {
+            (true, _) => VERSION_WITH_SPILLED,
+            (false, true) => VERSION_WITH_RUNS,
+            (false, false) => FIRST_VERSION,
+        };
         put(&mut out, 8, &version.to_le_bytes());
         put(&mut out, 16, store);
         put(&mut out, 32, &length.to_le_bytes());
@@ -149,7 +162,7 @@ impl Point {
         if bytes.len() < POINT_HEADER_BYTES + POSITION_BYTES + COUNTS_BYTES || &bytes[0..8] != POINT_MAGIC {
             return Err(Damage::Foreign("not a restore point"));
         }
-        check_version(bytes, VERSION_WITH_RUNS)?;
+        check_version(bytes, VERSION_WITH_SPILLED)?;
         if u64_at(bytes, 32) != bytes.len() as u64 || crc32c(&bytes[16..]) != u32_at(bytes, 12) {
             return Err(Damage::Checksum);
         }

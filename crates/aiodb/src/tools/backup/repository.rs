@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use super::pipe::{Job, Pace, pump};
 use super::point::{FileKind, Point, PointFile, PointSegment, decode_repository, encode_repository};
 use crate::checksum::{crc32c, crc32c_append};
+use crate::flow::directories::spilled_of;
 use crate::format::manifest::MANIFEST_NAMES;
 use crate::format::manifest::{Identity, damage_error};
 use crate::index::runs::path_of;
@@ -56,8 +57,8 @@ pub struct RepositoryReport {
     pub damage: Vec<Error>,
     /// The restore points that cannot be restored because of it.
     pub damaged_points: BTreeSet<u64>,
-    /// The restore points that can be restored all the same, but without the index of their `lsm` tables: the first opening makes it again
-    /// from the log.
+    /// The restore points that can be restored all the same, but without the index of their tables with runs: the first opening makes it
+    /// again from the log.
     pub points_without_index: BTreeSet<u64>,
 }
 
@@ -417,6 +418,7 @@ impl PointFile {
             FileKind::Lmdb => index.join("lmdb").join("data.mdb"),
             FileKind::Hash { table, checkpoint } => index.join(format!("hash-{table:08}-{checkpoint:08}.ckp")),
             FileKind::Runs => runs.join(MANIFEST_NAMES[0]),
+            FileKind::Run { number, .. } if self.kind.is_spilled() => path_of(&spilled_of(&index), number),
             FileKind::Run { number, .. } => path_of(&runs, number),
         }
     }

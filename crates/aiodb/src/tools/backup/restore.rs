@@ -10,12 +10,17 @@ use super::repository::{Repository, damaged_backup};
 use crate::checksum::{crc32c, crc32c_append};
 use crate::format::manifest::{Identity, MANIFEST_NAMES, Manifest};
 use crate::format::segment::{SegmentHeader, put};
-use crate::io::small_file::replace_file;
+use crate::index::hash::checkpoint::names_runs;
+use crate::io::small_file::{read_file, replace_file};
 use crate::io::{Access, AlignedBuffer, Device, Disk, File, UNIT_BYTES, WriteSync};
 use crate::{Backend, Error, Result};
 
 /// A file that marks a directory as a store that is being restored.
 const MARKER_NAME: &str = "RESTORING";
+
+/// Where a store has the runs of `lsm` tables, and those of `hash` tables.
+const RUNS: &str = "index/runs";
+const SPILLED: &str = "index/spilled";
 
 /// Zeros are written in pieces of this size.
 const FILL_BYTES: usize = 1 << 20;
@@ -32,7 +37,7 @@ pub struct RestoreReport {
     pub last_sequence: u64,
     /// Bytes read from the repository, all checked.
     pub bytes: u64,
-    /// Why the index of the `lsm` tables was left out, if it was: a file of it is damaged or missing. Nothing is lost by that. The first
+    /// Why the index of the tables with runs was left out, if it was: a file of it is damaged or missing. Nothing is lost by that. The first
     /// opening, which must be one for writing, makes the index again from the log.
     pub index_damage: Option<Error>,
 }
@@ -116,8 +121,7 @@ impl<T: Device, S: Device> Restore<'_, T, S> {
         let with_runs = checked + self.runs().map(|file| file.length).sum::<u64>();
         let index_damage = match self.copy_runs(checked, progress) {
             Err(damage @ (Error::Corruption { .. } | Error::Io { action: "read", .. })) => {
-                self.clear(&self.root.join("index/runs"))?;
-                self.sync_dir("index/runs")?;
+                self.leave_out_runs()?;
                 Some(damage)
             }
             copied => copied.map(|()| None)?,
@@ -148,8 +152,13 @@ impl<T: Device, S: Device> Restore<'_, T, S> {
         replace_file(&self.device, &marker, text)?;
         let mut directories = vec!["log", "index", "pending", "index/lmdb"];
         // One that is interrupted may have been of another restore point.
-        if self.runs().next().is_some() || self.device.list(&self.root.join("index/runs")).is_ok() {
-            directories.push("index/runs");
+        let of_hash = |file: &&PointFile| file.kind.is_spilled();
+        for (name, has_files) in
+            [(RUNS, self.runs().any(|file| !of_hash(&file))), (SPILLED, self.runs().any(|file| of_hash(&file)))]
+        {
+            if has_files || self.device.list(&self.root.join(name)).is_ok() {
+                directories.push(name);
+            }
         }
         for directory in directories.into_iter().map(|name| self.root.join(name)) {
             self.device.create_dir(&directory).map_err(|e| Error::io("create", &directory, &e))?;
@@ -162,14 +171,29 @@ impl<T: Device, S: Device> Restore<'_, T, S> {
     fn clear(&self, directory: &Path) -> Result<()> {
         for name in self.device.list(directory).map_err(|e| Error::io("list", directory, &e))? {
             let path = directory.join(name);
-            if !path.ends_with("index/lmdb") && !path.ends_with("index/runs") {
+            if !["index/lmdb", RUNS, SPILLED].iter().any(|directory| path.ends_with(directory)) {
                 self.device.remove(&path).map_err(|e| Error::io("remove", &path, &e))?;
             }
         }
         Ok(())
     }
 
-    /// The files of the index of `lsm` tables.
+    /// Leaves out all runs, and the checkpoints of `hash` indexes that name some.
+    fn leave_out_runs(&self) -> Result<()> {
+        for name in [RUNS, SPILLED].into_iter().filter(|name| self.device.list(&self.root.join(name)).is_ok()) {
+            self.clear(&self.root.join(name))?;
+            self.sync_dir(name)?;
+        }
+        for file in self.point.files.iter().filter(|file| matches!(file.kind, FileKind::Hash { .. })) {
+            let path = file.path_in_store(self.root);
+            if read_file(&self.device, &path)?.is_some_and(|bytes| names_runs(&bytes)) {
+                self.device.remove(&path).map_err(|e| Error::io("remove", &path, &e))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The files of runs.
     fn runs(&self) -> impl Iterator<Item = &PointFile> {
         self.point.files.iter().filter(|file| file.kind.is_of_runs())
     }
@@ -198,7 +222,9 @@ impl<T: Device, S: Device> Restore<'_, T, S> {
             }
             done += manifest.length;
         }
-        if files.is_empty() && manifests.is_empty() { Ok(()) } else { self.sync_dir("index/runs") }
+        let is_any = |of_hash| self.runs().any(|file| file.kind.is_spilled() == of_hash);
+        let mut directories = [(RUNS, false), (SPILLED, true)].into_iter().filter(|(_, of_hash)| is_any(*of_hash));
+        directories.try_for_each(|(name, _)| self.sync_dir(name))
     }
 
     fn copy_index_file(

@@ -1,4 +1,4 @@
-//! The runs of the `lsm` tables in a backup: each file comes into the repository once.
+//! The runs in a backup, of `lsm` and of `hash` tables: each file comes into the repository once.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::pipe::{Job, Pace, pump};
 use super::point::{FileKind, PointFile};
 use super::repository::Repository;
 use crate::checksum::{crc32c, crc32c_append};
-use crate::index::runs::{CapturedFile, CapturedRuns};
+use crate::index::runs::{CapturedFile, CapturedRuns, Runs};
 use crate::io::{Access, AlignedBuffer, Device, File, UNIT_BYTES, WriteSync};
 use crate::planted::{self, Bug};
 use crate::{Error, IndexKind, Result};
@@ -24,13 +24,20 @@ struct Plan<D: Device> {
 }
 
 impl<D: Device, T: Device> Backup<'_, D, T> {
-    /// Copies the runs as they are now. What they refer to is in the log already.
+    /// Copies the runs of `lsm` tables as they are now, and those of `hash` tables as the copied checkpoints name them. What they refer to is
+    /// in the log already.
     pub(super) fn copy_runs(&mut self, pace: &Pace<'_>, progress: &mut dyn FnMut(u64, u64)) -> Result<Vec<PointFile>> {
+        let mut captured = std::mem::take(&mut self.captured.spilled);
         let ordered = self.engine.ordered.get(IndexKind::Lsm);
-        let Some(runs) = ordered.and_then(|ordered| ordered.committed.runs()) else { return Ok(Vec::new()) };
-        let captured = runs.capture()?;
-        let (known, manifest) = (self.repository.known_runs(), captured.manifest());
-        let mut plan = self.plan_runs(&captured, &known, pace)?;
+        let of_lsm = ordered.and_then(|ordered| ordered.committed.runs()).map(Runs::capture).transpose()?;
+        let manifest = of_lsm.as_ref().map(CapturedRuns::manifest);
+        captured.extend(of_lsm);
+        if captured.is_empty() {
+            return Ok(Vec::new());
+        }
+        let known = self.repository.known_runs();
+        let mut plan = Plan { files: Vec::new(), jobs: Vec::new(), copied: Vec::new() };
+        captured.iter().try_for_each(|captured| self.plan_runs(captured, &known, pace, &mut plan))?;
         // Merges go on meanwhile; the files that they merge away stay as long as this is held.
         let _held = (!planted::is_on(Bug::BackupLetsRunsGo)).then_some(captured);
         if !plan.jobs.is_empty() {
@@ -42,12 +49,13 @@ impl<D: Device, T: Device> Backup<'_, D, T> {
         if planted::is_on(Bug::BackupForgetsRun) {
             files.pop();
         }
-        files.push(self.write_runs_manifest(&manifest)?);
+        if let Some(manifest) = manifest {
+            files.push(self.write_runs_manifest(&manifest)?);
+        }
         Ok(files)
     }
 
-    fn plan_runs(&self, captured: &CapturedRuns<D>, known: &Known, pace: &Pace<'_>) -> Result<Plan<D>> {
-        let mut plan = Plan { files: Vec::new(), jobs: Vec::new(), copied: Vec::new() };
+    fn plan_runs(&self, captured: &CapturedRuns<D>, known: &Known, pace: &Pace<'_>, plan: &mut Plan<D>) -> Result<()> {
         // Points are numbered one by one.
         let brought_by = u32::try_from(self.number).expect("nobody makes four thousand million restore points");
         captured.each_file(|file| {
@@ -63,8 +71,7 @@ impl<D: Device, T: Device> Backup<'_, D, T> {
             let (handle, path) = (file.file.clone(), file.path.to_path_buf());
             plan.jobs.push(Job { file: handle, path, from: 0, to: file.bytes });
             Ok(())
-        })?;
-        Ok(plan)
+        })
     }
 
     fn copy_run_files(

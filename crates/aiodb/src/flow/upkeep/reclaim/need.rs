@@ -44,17 +44,14 @@ impl<D: Device> Upkeep<D> {
         oldest_dead: u64,
     ) -> Result<Need> {
         let record = &found.record;
-        let is_in_hash = |key| match &generation.index {
-            TableIndex::Hash(index) => index.contains(self.hash(key), found.location),
-            // Its entries lead to deletes that are not looked for.
-            TableIndex::Ordered => false,
-        };
+        // The entries of an ordered index lead to deletes that are not looked for.
+        let is_in_hash = |key| self.is_in_hash(generation, self.hash(key), found.location);
         let needed = match record.kind {
             Kind::Put | Kind::Merge if matches!(generation.index, TableIndex::Ordered) => return Ok(Need::LookUp),
-            Kind::Put | Kind::Merge => is_in_hash(record.key),
+            Kind::Put | Kind::Merge => is_in_hash(record.key)?,
             Kind::Delete | Kind::RangeTombstone => {
                 if record.kind == Kind::Delete {
-                    self.settle_delete(generation, self.hash(record.key), found.location);
+                    self.settle_delete(generation, self.hash(record.key), found.location)?;
                 }
                 let life = origin_life(segment, found);
                 // Records that were dead then are dead now, unless their segment has gone since: no other segment need be asked.
@@ -62,7 +59,7 @@ impl<D: Device> Upkeep<D> {
                     return Ok(Need::Record);
                 }
                 let is_referred_to = match record.kind {
-                    Kind::Delete => is_in_hash(record.key),
+                    Kind::Delete => is_in_hash(record.key)?,
                     _ => self.ordered_of(generation).ranges.is_waiting(record.sequence),
                 };
                 if !is_referred_to {

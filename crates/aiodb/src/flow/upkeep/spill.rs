@@ -1,0 +1,235 @@
+//! `hash` tables with more keys than memory is for: their oldest places come to runs, and runs are merged, a bounded part at a time.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use crate::Result;
+use crate::format::location::Location;
+use crate::index::hash::{HashIndex, SHARDS};
+use crate::index::runs::spilled::{Spill, SpilledMerge};
+use crate::io::Device;
+use crate::store::catalog::{Generation, TableIndex};
+use crate::store::spilling::{Age, SpillUnderWay, SpillWork};
+use crate::store::upkeep::Upkeep;
+
+/// So many slots are looked at to tell how old the slots of an index are; fewer are looked at all.
+const SAMPLED_SLOTS: usize = 64 << 10;
+
+/// Writers help where `hash` tables have this many times the memory that they should have, in quarters.
+const CROWDED_QUARTERS: u64 = 5;
+
+/// Writers wait for steps of others where they have so many times the memory that they should have.
+const WAITING_TIMES: u64 = 2;
+
+/// With so many runs a merge goes before the next spill, or beside it where writers help.
+const MOST_RUNS: usize = 16;
+
+/// A spill is worth it where so many parts of an index are old: else its runs would be many and small.
+const LEAST_SHARE: usize = 8;
+
+/// What a step has done.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stepped {
+    /// There was nothing to do.
+    Nothing,
+    /// A part of some work.
+    Part,
+    /// The end of a spill: what memory has given up is in the last checkpoint still.
+    Spilled,
+}
+
+impl<D: Device> Upkeep<D> {
+    /// Does a bounded part of the work. True if there may be more to do.
+    pub(crate) fn spill_hashes(&self) -> Result<bool> {
+        if self.options.read_only || !self.may_spill() && self.slot_bytes() <= self.hash_bound() {
+            return Ok(false);
+        }
+        let mut work = self.spilling.lock();
+        self.commit.check_open()?;
+        let stepped = self.spill_step(&mut work)?;
+        drop(work);
+        if stepped == Stepped::Spilled {
+            // A restart would load what memory has given up, and more than it is for.
+            self.checkpoint()?;
+        }
+        Ok(stepped != Stepped::Nothing)
+    }
+
+    /// Helps with a spill that is under way, for a writer to `hash` tables where these have much more in memory than they should have. Where
+    /// they have far more, the writer waits for the step that another thread is at.
+    pub(crate) fn help_to_spill(&self) -> Result<()> {
+        let must_wait = || self.slot_bytes() > self.hash_bound().saturating_mul(WAITING_TIMES);
+        let mut work = match self.spilling.try_lock() {
+            Some(work) => work,
+            None if must_wait() => self.spilling.lock(),
+            None => return Ok(()),
+        };
+        self.commit.check_open()?;
+        work.leave_gone();
+        // Where runs cannot be read or written, memory has more.
+        if work.spill.is_some() && self.go_on(&mut work).inspect_err(|error| self.note_trouble(error)).unwrap_or(false)
+        {
+            self.note_crowded(self.slot_bytes(), self.hash_bound());
+        }
+        Ok(())
+    }
+
+    /// Brings places to runs until memory has no more than it is for, as far as they are old.
+    pub(crate) fn bound_hashes(&self) -> Result<()> {
+        while !self.options.read_only && self.slot_bytes() > self.hash_bound() {
+            let mut work = self.spilling.lock();
+            if self.spill_step(&mut work)? == Stepped::Nothing {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a spill or a merge may be under way.
+    pub(crate) fn may_spill(&self) -> bool {
+        self.spilling.has_begun() || self.spilled.is_any()
+    }
+
+    /// What the slots of all `hash` tables take in memory.
+    fn slot_bytes(&self) -> u64 {
+        self.catalog.generations().iter().map(|generation| slot_bytes_of(generation)).sum()
+    }
+
+    /// Notes whether writers should help.
+    fn note_crowded(&self, bytes: u64, bound: u64) {
+        self.spilling.set_crowded(bytes > (bound / 4).saturating_mul(CROWDED_QUARTERS));
+    }
+
+    /// Has all shards give up their places, if some have: what is in memory and in runs is of one moment then.
+    pub(crate) fn finish_giving_up(&self, work: &mut SpillWork<D>) -> Result<()> {
+        work.leave_gone();
+        while work.spill.as_ref().is_some_and(|under_way| under_way.spill.is_giving_up()) {
+            self.go_on(work)?;
+        }
+        Ok(())
+    }
+
+    fn spill_step(&self, work: &mut SpillWork<D>) -> Result<Stepped> {
+        self.spilling.set_begun();
+        work.leave_gone();
+        let tables: Vec<_> = self.catalog.generations().into_iter().filter(|table| !table.is_gone()).collect();
+        let (bytes, bound) = (tables.iter().map(|table| slot_bytes_of(table)).sum(), self.hash_bound());
+        self.note_crowded(bytes, bound);
+        let is_behind =
+            |table: &Arc<Generation>| self.spilled.table(table.id).is_some_and(|runs| runs.runs() >= MOST_RUNS);
+        let merged = tables.iter().any(is_behind) && self.merge_hashes(work, &tables)?;
+        // Where runs cannot be merged, or not as fast as keys come, they become more: memory must not.
+        if work.spill.is_none() && bytes > bound && (!merged || self.spilling.is_crowded()) {
+            work.spill = self.choose_spill(&tables, (bytes, bound));
+        }
+        if work.spill.is_some() {
+            let ended = self.go_on(work)?;
+            return Ok(if ended { Stepped::Spilled } else { Stepped::Part });
+        }
+        let merged = merged || self.merge_hashes(work, &tables)?;
+        Ok(if merged { Stepped::Part } else { Stepped::Nothing })
+    }
+
+    /// Begins to bring the oldest places of the largest table to a run, if some of them are old enough: such a part of it that half of the
+    /// bound would be left if all tables gave up as much of theirs.
+    fn choose_spill(&self, tables: &[Arc<Generation>], (bytes, bound): (u64, u64)) -> Option<SpillUnderWay<D>> {
+        let mut tables: Vec<_> = tables.iter().collect();
+        tables.sort_by_key(|generation| Reverse(slot_bytes_of(generation)));
+        for generation in tables {
+            let TableIndex::Hash(index) = &generation.index else { continue };
+            // Else memory has more.
+            if !Spill::has_room(&self.spilled, index.len()) {
+                continue;
+            }
+            let position = self.commit.completed_end().0;
+            // What is published before its batch lies behind this, and what is not published yet.
+            let completed = (position.life, u32::try_from(position.offset).unwrap_or(u32::MAX));
+            let before = self.age_to_spill(index, (bytes - bound / 2, bytes)).min(completed);
+            let (old, tags) = self.count_older(index, before);
+            if old == 0 || old * LEAST_SHARE < tags {
+                continue;
+            }
+            let spill = Spill::begin(&self.spilled, generation.id);
+            return Some(SpillUnderWay { generation: Arc::clone(generation), spill, before });
+        }
+        None
+    }
+
+    /// The age before which this part of the places lies, `gone` of `all`.
+    fn age_to_spill(&self, index: &HashIndex, (gone, all): (u64, u64)) -> Age {
+        let step = (index.len() / SAMPLED_SLOTS + 1).min(SHARDS);
+        let mut ages = Vec::new();
+        // Hashes spread keys over the shards evenly.
+        (0..SHARDS).step_by(step).for_each(|shard| {
+            index.for_each_in(shard, &mut |place| ages.push(self.age_of(place)));
+        });
+        let gone = (u128::from(gone) * ages.len() as u128 / u128::from(all)) as usize;
+        let Some(last) = ages.len().checked_sub(1) else { return (0, 0) };
+        let (_, (life, offset), _) = ages.select_nth_unstable(gone.min(last));
+        (*life, offset.saturating_add(1))
+    }
+
+    /// How many places and floors a spill would bring to a run, about, and how many tags there are.
+    fn count_older(&self, index: &HashIndex, before: Age) -> (usize, usize) {
+        let (mut old, mut tags) = (0, 0);
+        for shard in 0..SHARDS {
+            index.for_each_tag(shard, || (), &mut |_, places, _| {
+                old += places.iter().filter(|place| self.age_of(**place) < before).count();
+                // A floor alone.
+                old += usize::from(places.is_empty());
+                tags += 1;
+            });
+        }
+        (old, tags)
+    }
+
+    fn age_of(&self, place: Location) -> Age {
+        (self.segments.get(place.segment).life(), place.offset)
+    }
+
+    /// Does a part of the spill that is under way; true if that was the last one. After an error nothing is left of it, unless shards have
+    /// given up places: those are found in the run.
+    fn go_on(&self, work: &mut SpillWork<D>) -> Result<bool> {
+        let SpillUnderWay { generation, spill, before } = work.spill.as_mut().expect("the caller has looked");
+        let TableIndex::Hash(index) = &generation.index else { unreachable!("only hash tables are spilled") };
+        let is_old = |place: Location| self.age_of(place) < *before;
+        let pull_up = |hash| self.pull_up(generation, index, hash, true).map(drop);
+        let outcome = spill.advance(&self.spilled, index, &is_old, &pull_up);
+        let ends = outcome.as_ref().map_or(!spill.is_giving_up(), |ended| *ended);
+        if ends {
+            work.spill = None;
+        }
+        outcome
+    }
+
+    /// Does a part of a merge; false if none is worth it, or none may end now.
+    fn merge_hashes(&self, work: &mut SpillWork<D>, tables: &[Arc<Generation>]) -> Result<bool> {
+        if work.spill.as_ref().is_some_and(|under_way| under_way.spill.is_giving_up()) {
+            return Ok(false);
+        }
+        if work.merge.is_none() {
+            for generation in tables {
+                if let Some(merge) = SpilledMerge::begin(&self.spilled, generation.id)? {
+                    work.merge = Some((Arc::clone(generation), merge));
+                    break;
+                }
+            }
+        }
+        let Some((generation, merge)) = &mut work.merge else { return Ok(false) };
+        let TableIndex::Hash(index) = &generation.index else { unreachable!("only hash tables have these runs") };
+        // After an error nothing is left of it.
+        let outcome = merge.advance(&self.spilled, index);
+        if !matches!(outcome, Ok(false)) {
+            work.merge = None;
+        }
+        outcome.map(|_| true)
+    }
+}
+
+/// What the keys of a table take in memory, if it is a `hash` table.
+fn slot_bytes_of(generation: &Generation) -> u64 {
+    match &generation.index {
+        TableIndex::Hash(index) => index.slot_bytes(),
+        TableIndex::Ordered => 0,
+    }
+}

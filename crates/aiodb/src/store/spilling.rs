@@ -1,0 +1,86 @@
+//! What is under way in the runs of `hash` tables: a spill, and a merge.
+
+use std::sync::Arc;
+
+use crate::index::runs::spilled::{Spill, SpilledMerge};
+use crate::io::Device;
+use crate::store::catalog::Generation;
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::{Mutex, MutexGuard, Rank};
+
+/// A place in the log: of two places the one with the lower life and offset was written before the other.
+pub(crate) type Age = (u64, u32);
+
+/// The work on runs of `hash` tables.
+pub(crate) struct Spilling<D: Device> {
+    /// Held for a step; by a checkpoint until it has encoded all `hash` indexes, since what they have must lie before its position.
+    work: Mutex<SpillWork<D>, { Rank::HashSpill as u8 }>,
+    /// Whether any spill was looked for since the store was opened. SeqCst: whoever looks for one sets it and then asks which tables are gone, a
+    /// purge is of a table that is gone and then reads it, and one of the two must see the other.
+    has_begun: AtomicBool,
+    /// Whether writers to `hash` tables should help. Relaxed: a hint.
+    is_crowded: AtomicBool,
+}
+
+/// What is under way: at most one spill and one merge.
+pub(crate) struct SpillWork<D: Device> {
+    pub(crate) spill: Option<SpillUnderWay<D>>,
+    pub(crate) merge: Option<(Arc<Generation>, SpilledMerge<D>)>,
+}
+
+/// A spill of a table.
+pub(crate) struct SpillUnderWay<D: Device> {
+    pub(crate) generation: Arc<Generation>,
+    pub(crate) spill: Spill<D>,
+    /// Places from before this one are old. Everything from before it was published when the spill began.
+    pub(crate) before: Age,
+}
+
+impl<D: Device> Default for Spilling<D> {
+    fn default() -> Spilling<D> {
+        Spilling {
+            work: Mutex::new(SpillWork { spill: None, merge: None }),
+            has_begun: AtomicBool::new(false),
+            is_crowded: AtomicBool::new(false),
+        }
+    }
+}
+
+impl<D: Device> Spilling<D> {
+    /// What is under way.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, SpillWork<D>> {
+        self.work.lock().expect("no code panics while it brings places to runs")
+    }
+
+    /// The same, unless another thread is at it.
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, SpillWork<D>>> {
+        self.work.try_lock().ok()
+    }
+
+    /// Whether any spill was looked for since the store was opened.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.has_begun.load(Ordering::SeqCst)
+    }
+
+    /// Says so, before it is asked which tables are gone.
+    pub(crate) fn set_begun(&self) {
+        self.has_begun.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether writers to `hash` tables should help.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.is_crowded.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_crowded(&self, is_crowded: bool) {
+        self.is_crowded.store(is_crowded, Ordering::Relaxed);
+    }
+}
+
+impl<D: Device> SpillWork<D> {
+    /// Gives up what is under way for tables that are gone.
+    pub(crate) fn leave_gone(&mut self) {
+        self.spill.take_if(|spill| spill.generation.is_gone());
+        self.merge.take_if(|(generation, _)| generation.is_gone());
+    }
+}

@@ -58,6 +58,8 @@ pub struct Setup {
     pub merges_apart: bool,
     /// Superseded records of which memory has so many before they come to a file.
     pub versions_in_memory: usize,
+    /// Memory for the keys of a `hash` table, in bytes; without, it has all of them.
+    pub hash_bytes: Option<u64>,
     /// Whether work behind the scenes goes on during backups.
     pub works_beside_backups: bool,
     /// Bytes that must be free on the disk for LMDB to commit; without, it always finds room.

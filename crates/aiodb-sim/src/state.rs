@@ -145,6 +145,7 @@ impl<'a> Run<'a> {
             merge_operators: MergeOperators::default().with(Operands),
             compaction_filters: CompactionFilters::default().with(Droppings(Arc::clone(&self.watch))),
             versions_in_memory: setup.versions_in_memory,
+            hash_bytes: setup.hash_bytes,
             rebuild_index: rebuild,
             background: false,
             ..Options::default()

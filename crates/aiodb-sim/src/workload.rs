@@ -10,6 +10,7 @@ mod filters;
 mod ingests;
 mod maker;
 mod operations;
+mod outgrown;
 mod ranges;
 mod runs;
 mod scene;
@@ -23,8 +24,8 @@ use fastrand::Rng;
 use maker::Maker;
 pub use ranges::{
     FIRST_AHEAD, FIRST_AIMED, FIRST_BESIDE, FIRST_BOUNDED, FIRST_BUDGETED, FIRST_CACHED, FIRST_COMPRESSED,
-    FIRST_FILTERED, FIRST_INGESTED, FIRST_INLINE, FIRST_SORTED, FIRST_SPILLED, FIRST_STAGED, FIRST_TIMED,
-    FIRST_WAITING, FIRST_WHOLE,
+    FIRST_FILTERED, FIRST_INGESTED, FIRST_INLINE, FIRST_OUTGROWN, FIRST_SORTED, FIRST_SPILLED, FIRST_SQUEEZED,
+    FIRST_STAGED, FIRST_TIMED, FIRST_WAITING, FIRST_WHOLE,
 };
 use scene::Scene;
 use trouble::Trouble;
@@ -88,9 +89,18 @@ pub fn script(seed: u64, tables: Tables) -> Script {
         Tables::Lsm => runs::with_runs(script, false),
         Tables::Any | Tables::Hash | Tables::Lmdb => script,
     };
-    let spills = (FIRST_SPILLED..FIRST_BOUNDED).contains(&seed);
-    let script = if spills { versions::with_versions(script) } else { script };
-    if (FIRST_BUDGETED..FIRST_BOUNDED).contains(&seed) { budgets::with_budgets(script) } else { script }
+    let script = match seed {
+        // Half of them with few versions in memory, too.
+        FIRST_OUTGROWN..FIRST_BUDGETED if !seed.is_multiple_of(2) => script,
+        FIRST_SPILLED..FIRST_BOUNDED => versions::with_versions(script),
+        _ => script,
+    };
+    match seed {
+        FIRST_OUTGROWN..FIRST_BUDGETED => outgrown::outgrown(script),
+        FIRST_BUDGETED..FIRST_SQUEEZED => budgets::with_budgets(script),
+        FIRST_SQUEEZED..FIRST_BOUNDED => outgrown::outgrown(budgets::with_budgets(script)),
+        _ => script,
+    }
 }
 
 /// How the store of a seed is made.
@@ -132,6 +142,7 @@ fn setup(seed: u64, tables: Tables, random: &mut Rng) -> Setup {
         merges_apart: false,
         works_beside_backups: false,
         versions_in_memory: Options::default().versions_in_memory,
+        hash_bytes: None,
         index_needs: (seed >= FIRST_BOUNDED).then_some(INDEX_NEEDS),
         directories: if whole && random.u8(..4) == 0 { random.usize(2..=3) } else { 1 },
     }

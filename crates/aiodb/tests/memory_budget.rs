@@ -126,7 +126,7 @@ fn the_process_stays_within_the_budget_of_its_store() {
     stays_within_its_budget(KEYS);
 }
 
-/// Filters and slots of so many keys alone take a third of the budget.
+/// Slots of so many keys are more than the budget has room for, and their filters take a part of it.
 #[test]
 #[ignore = "minutes"]
 fn the_process_stays_within_the_budget_with_millions_of_keys() {
@@ -336,6 +336,52 @@ fn a_scan_of_a_hash_table_copies_a_part_of_the_budget_whatever_the_tags_are() {
     assert!((MIB / 2..MIB).contains(&copied), "{copied} bytes");
     drop(scan);
     assert_eq!(db.stats().memory.buffer_bytes, before);
+}
+
+/// What slots of `hash` tables have no room for is in files. A budget that is raised has room for more, and one that is lowered for fewer.
+#[test]
+fn slots_of_hash_tables_stay_within_the_budget() {
+    let device = SimDevice::new(1);
+    device.create_dir(Path::new("/store")).expect("a directory can be made");
+    let options = Options {
+        background: false,
+        segment_bytes: MIB,
+        durability: Durability::None,
+        memory_bytes: Some(32 * MIB),
+        ..Options::default()
+    };
+    let db = Db::open_on(device, "/store", options).expect("a store can be made");
+    let table = db.create_table("t", IndexKind::Hash).expect("a table can be made");
+    let step = |step| db.step(step).expect("the work can be done");
+    let spill = || {
+        step(Step::Write);
+        (0..150).for_each(|_| step(Step::Spill));
+        db.stats().memory
+    };
+    let put = |numbers: std::ops::Range<u64>| {
+        for number in numbers {
+            table.put(&key(number), b"small").expect("a put works");
+            if number % 20_000 == 0 {
+                let memory = spill();
+                assert!(memory.used_bytes() <= memory.budget_bytes, "{memory:?} with {number} keys");
+            }
+        }
+        spill()
+    };
+    let memory = put(0..800_000);
+    let in_files = || db.stats().tables[0].index_disk_bytes;
+    assert!(memory.hash_bytes < 7 * MIB && in_files() > 2 * MIB, "{memory:?}");
+    assert!(memory.run_bytes > 200 << 10, "filters count, too: {memory:?}");
+    db.set_memory_bytes(Some(256 * MIB)).expect("it is enough");
+    let before = in_files();
+    let memory = put(800_000..1_400_000);
+    assert!(memory.hash_bytes > 8 * MIB && in_files() <= before, "{memory:?}");
+    db.set_memory_bytes(Some(32 * MIB)).expect("it is enough");
+    let memory = spill();
+    assert!(memory.hash_bytes < 7 * MIB && memory.used_bytes() <= 32 * MIB, "{memory:?}");
+    for number in (0..1_400_000).step_by(997) {
+        assert_eq!(table.get(&key(number)).expect("a get works").as_deref(), Some(&b"small"[..]), "key {number}");
+    }
 }
 
 /// Memtables of long keys have fewer of them.

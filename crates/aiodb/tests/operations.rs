@@ -73,6 +73,8 @@ impl Run {
             hash_mask: if rng.bool() { u64::MAX } else { 7 << 40 },
             // In half of the runs most records that snapshots need come to files.
             versions_in_memory: if seed % 4 < 2 { 2 } else { Options::default().versions_in_memory },
+            // In two of three runs most keys of a `hash` table come to files.
+            hash_bytes: [None, Some(0), Some(6000)][seed as usize % 3],
             ..Options::default()
         };
         let device = SimDevice::new(seed);
@@ -350,7 +352,10 @@ impl Run {
             Step::DeleteRanges,
             Step::Spill,
         ];
-        db.step(STEPS[self.rng.usize(..STEPS.len())]).expect("background work");
+        let step = STEPS[self.rng.usize(..STEPS.len())];
+        // A spill is two steps, and a merge of what it has made is more.
+        let times = if step == Step::Spill { 1 + self.rng.usize(..6) } else { 1 };
+        (0..times).for_each(|_| db.step(step).expect("background work"));
     }
 
     fn run(&mut self) {

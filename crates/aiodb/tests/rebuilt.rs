@@ -50,6 +50,8 @@ impl Run {
             segment_bytes: 64 << 10,
             merge_operators: MergeOperators::default().with(Append),
             hash_mask: if seed.is_multiple_of(4) { 7 << 40 } else { u64::MAX },
+            // In half of the runs most keys of a `hash` table come to files.
+            hash_bytes: (seed % 2 == 1).then_some(4000),
             ..Options::default()
         };
         let (device, directory) = (SimDevice::new(seed), scratch());
@@ -149,6 +151,7 @@ impl Run {
         for _ in 0..3 {
             self.steps(db, Step::Write, 1);
             self.steps(db, Step::Settle, 8);
+            self.steps(db, Step::Spill, 4);
             self.steps(db, Step::DeleteRanges, 8);
             self.steps(db, Step::Reclaim, 200);
             self.steps(db, Step::Checkpoint, 1);
@@ -191,6 +194,7 @@ impl Run {
             }
             16 => {
                 self.steps(db, Step::Settle, 1);
+                self.steps(db, Step::Spill, 3);
                 "settling"
             }
             17..20 => {

@@ -51,9 +51,17 @@ pub const FIRST_COMPRESSED: u64 = 140_000_000_000;
 /// stay as they are, for the faults that they once found.
 pub const FIRST_SPILLED: u64 = 150_000_000_000;
 
+/// From here on memory has few of the keys of `hash` tables, and runs sorted by hash have the others. Lower seeds stay as they are, for the
+/// faults that they once found.
+pub const FIRST_OUTGROWN: u64 = 160_000_000_000;
+
 /// From here on the store has little memory, now less and now more: memtables take few keys, and caches shrink and grow. Lower seeds stay as
 /// they are, for the faults that they once found.
 pub const FIRST_BUDGETED: u64 = 170_000_000_000;
+
+/// From here on both: little memory in all, and less for the keys of `hash` tables. Lower seeds stay as they are, for the faults that they once
+/// found.
+pub const FIRST_SQUEEZED: u64 = 180_000_000_000;
 
 /// From here on seeds have an ordered index that finds no room on a full disk, and half of them fill the disk and empty the
 /// store again. Lower seeds stay as they are, for the faults that they once found.

@@ -7,6 +7,7 @@ mod folding;
 mod machine;
 mod runs;
 mod schedules;
+mod spills;
 mod tables;
 mod versions;
 

@@ -17,15 +17,16 @@
 //! empties the oldest (`shard.rs`), in the manner of S3-FIFO (Yang et al., SOSP 2023): an entry that was asked for once
 //! leaves after a short while, so reading everything once does not push out values that are read again and again.
 //!
-//! A budget changes while the cache is in use (`Cache::set_budget`, `Cache::fit`).
+//! A budget changes while the cache is in use (`Cache::set_budget`, `Cache::fit`), and so does which tables it prefers (`Cache::prefer`).
 //!
-//! The room of the caches. A cache owns the memory of values or of blocks, by place, within a budget. It never knows tables or
-//! snapshots: `flow/cached.rs` decides which values are asked for and inserted, `index/runs/lookup.rs` which blocks.
+//! The room of the caches. A cache owns the memory of values or of blocks, by place, within a budget. It knows of tables only their numbers, and nothing
+//! of snapshots: `flow/cached.rs` decides which values are asked for and inserted, `index/runs/lookup.rs` which blocks.
 
 mod arena;
 mod shard;
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::metrics::counter::Counter;
@@ -34,6 +35,7 @@ use arena::Pages;
 use shard::{Fitted, Shard};
 
 pub(crate) use arena::Cached;
+pub(crate) use shard::Share;
 
 /// Locks that the entries are spread over. Fixed, so that evictions do not depend on the machine.
 const SHARDS: u64 = 16;
@@ -47,6 +49,18 @@ const LEAST_SHARD_BYTES: u64 = 16 << 10;
 /// A look at a cache that shrinks empties so many blocks, or blocks of so many bytes: it may be the writer's thread that looks.
 const BLOCKS_PER_LOOK: usize = 64;
 const BYTES_PER_LOOK: usize = 4 << 20;
+
+/// A cache that has no room for more than one part in so many is full.
+const FULL_SHARE: u64 = 8;
+
+/// The tables that a cache treats otherwise than all others, by their numbers, which rise.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Preferences {
+    /// Their entries leave after those of others.
+    pub(crate) preferred: Vec<u32>,
+    /// No entries of them are inserted; those that are there stay until they are not asked for.
+    pub(crate) refused: Vec<u32>,
+}
 
 /// Where bytes lie, in one life of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +104,7 @@ pub(crate) struct Cache {
 struct Padded(RwLock<Shard, { Rank::CacheShard as u8 }>);
 
 impl Cache {
-    /// A cache of values that takes at most `budget_bytes` of memory for now, and may take `most_bytes` later; where that is 0, or
+    /// A cache of values that takes at most `budget_bytes` of memory for now, and about `most_bytes` later; where that is
     /// less than a shard can use, there is none. Fails where the system refuses that much address space; memory itself is taken as
     /// the cache fills.
     pub(crate) fn of_values(most_bytes: u64, budget_bytes: u64) -> io::Result<Cache> {
@@ -151,9 +165,36 @@ impl Cache {
         fitting < count
     }
 
-    /// Whether there is a cache at all.
+    /// Whether it has any memory to fill.
     pub(crate) fn is_on(&self) -> bool {
-        !self.shards.is_empty()
+        !self.shards.is_empty() && self.budget_bytes() > 0
+    }
+
+    /// Whether hardly anything more comes into it without something else that leaves.
+    pub(crate) fn is_full(&self) -> bool {
+        let budget_bytes = self.budget_bytes();
+        self.memory_bytes() + budget_bytes / FULL_SHARE >= budget_bytes
+    }
+
+    /// Changes which tables it treats otherwise.
+    pub(crate) fn prefer(&self, preferences: Preferences) {
+        // All shards have the same.
+        if self.shards.first().is_none_or(|shard| *self.read(shard).preferences() == preferences) {
+            return;
+        }
+        let preferences = Arc::new(preferences);
+        for shard in &self.shards {
+            shard.0.write().expect(NO_PANIC).prefer(&preferences);
+        }
+    }
+
+    /// What a table has here.
+    pub(crate) fn share_of(&self, table: u32) -> Share {
+        let shares = self.shards.iter().map(|shard| self.read(shard).share_of(table));
+        shares.fold(Share::default(), |sum, share| Share {
+            entries: sum.entries + share.entries,
+            bytes: sum.bytes + share.bytes,
+        })
     }
 
     /// The entry of a place, if it is still here.
@@ -201,12 +242,32 @@ impl Cache {
         self.shard_of(hash).is_some_and(|shard| self.read(shard).prefetch(hash, place))
     }
 
+    /// [`Cache::has`] of a caller that does not want the value.
+    pub(crate) fn contains(&self, place: Place) -> bool {
+        let hash = place.hash();
+        self.shard_of(hash).is_some_and(|shard| self.read(shard).contains(hash, place))
+    }
+
+    /// The tables whose entries stay before others.
+    pub(crate) fn preferred(&self) -> Vec<u32> {
+        self.shards.first().map_or(Vec::new(), |shard| self.read(shard).preferences().preferred.clone())
+    }
+
     /// Inserts a copy of a key and the value that was read from a place and has been checked. A value that takes more than a
     /// block is not inserted: it would push out too much at once.
     pub(crate) fn insert(&self, place: Place, table: u32, key: &[u8], value: &[u8]) {
         let hash = place.hash();
         let Some(shard) = self.shard_of(hash) else { return };
         shard.0.write().expect(NO_PANIC).insert(hash, place, table, key, value);
+    }
+
+    /// [`Cache::insert`] of a block that a long scan has read: only of a preferred table.
+    pub(crate) fn insert_preferred(&self, place: Place, table: u32, value: &[u8]) {
+        let hash = place.hash();
+        let Some(shard) = self.shard_of(hash) else { return };
+        if self.read(shard).is_preferred(table) {
+            shard.0.write().expect(NO_PANIC).insert(hash, place, table, &[], value);
+        }
     }
 
     /// Takes out the entry of a place that no index refers to any more.

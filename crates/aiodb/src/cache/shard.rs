@@ -9,16 +9,27 @@
 //! half was forgotten gains room even if its other entries stay: such a block is emptied before the oldest, and all its other
 //! entries stay. Where there is twice as much memory as data no current entry leaves, however much is written over.
 //!
+//! Entries of preferred tables have two queues of their own, which work the same way. While the others have more than an eighth of the blocks,
+//! theirs are emptied, so a preferred entry leaves only where the preferred ones alone are too many. Of which class an entry is the shard asks
+//! when it comes, and again when its block is emptied: a table that becomes preferred moves nothing. Where one is preferred no more, every
+//! other block that is emptied is one of that class, until all have been.
+//!
 //! A shard is brought to another budget in steps, block by block (`Shard::fit`). Blocks keep their length: a shard that would
 //! have too few of them, or far too many, is replaced by an empty one.
 
-use std::collections::VecDeque;
+mod ghosts;
+mod queues;
+
+use std::collections::BTreeMap;
 use std::io;
+use std::sync::Arc;
 
 use hashbrown::HashTable;
 
-use super::Place;
 use super::arena::{Address, Blocks, Cached, Pages, entry_bytes, page_bytes};
+use super::{Place, Preferences};
+use ghosts::Ghosts;
+use queues::{Class, Queues, Taken};
 
 /// So many blocks where they are not too small for that.
 const BLOCKS: usize = 64;
@@ -44,6 +55,9 @@ const SPARE_ENTRIES: usize = 4;
 /// The young queue has this share of the blocks.
 const YOUNG_SHARE: usize = 10;
 
+/// Where there are preferred entries the others keep one block in so many.
+const USUAL_SHARE: usize = 8;
+
 /// The typical size of an entry: so many fingerprints of entries that left are remembered. It need only be roughly right.
 const TYPICAL_ENTRY_BYTES: usize = 2048;
 
@@ -51,8 +65,15 @@ const TYPICAL_ENTRY_BYTES: usize = 2048;
 pub(super) struct Shard {
     entries: HashTable<Address>,
     blocks: Blocks,
-    young: Queue,
-    old: Queue,
+    usual: Queues,
+    preferred: Queues,
+    preferences: Arc<Preferences>,
+    /// Blocks of the preferred class that may have entries of tables that are preferred no more.
+    to_review: usize,
+    /// Whether the last block that was emptied was one of these.
+    has_reviewed: bool,
+    /// What each table has here.
+    shares: BTreeMap<u32, Share>,
     /// Emptied blocks of which a thread may still have an entry.
     leaving: Vec<u32>,
     /// Whether the memory of these goes back to the system: they left for a smaller budget.
@@ -67,6 +88,16 @@ pub(super) struct Shard {
     emptied: usize,
 }
 
+/// Whether a list of tables has this one.
+fn has(tables: &[u32], table: u32) -> bool {
+    tables.binary_search(&table).is_ok()
+}
+
+/// The table that an entry counts to: operands are cached as records of a table of their own.
+fn owner_of(table: u32) -> u32 {
+    table.min(!table)
+}
+
 /// What a step to another budget has come to.
 pub(super) enum Fitted {
     /// There is nothing more to do.
@@ -77,10 +108,11 @@ pub(super) enum Fitted {
     Replaced(Box<Shard>),
 }
 
-/// Blocks from the one to be emptied next to the one that is being filled.
-#[derive(Default)]
-struct Queue {
-    blocks: VecDeque<u32>,
+/// Entries of one table, and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Share {
+    pub(crate) entries: u64,
+    pub(crate) bytes: u64,
 }
 
 impl Shard {
@@ -96,8 +128,12 @@ impl Shard {
         Ok(Shard {
             entries: HashTable::new(),
             blocks,
-            young: Queue::default(),
-            old: Queue::default(),
+            usual: Queues::default(),
+            preferred: Queues::default(),
+            preferences: Arc::default(),
+            to_review: 0,
+            has_reviewed: false,
+            shares: BTreeMap::new(),
             leaving: Vec::new(),
             owes_leaving: false,
             free: (0..count as u32).rev().collect(),
@@ -125,7 +161,8 @@ impl Shard {
         let may_stay = (MIN_BLOCKS..=MAX_BLOCKS).contains(&wanted.checked_div(block_bytes).unwrap_or(0));
         if !may_stay && blocks_of(wanted, page_bytes()).1 != block_bytes {
             // Without memory for another one this stays as it is.
-            let Ok(other) = Shard::new(budget_bytes, self.blocks.pages()) else { return Fitted::Wholly };
+            let Ok(mut other) = Shard::new(budget_bytes, self.blocks.pages()) else { return Fitted::Wholly };
+            other.preferences = Arc::clone(&self.preferences);
             return Fitted::Replaced(Box::new(std::mem::replace(self, other)));
         }
         if block_bytes == 0 {
@@ -192,6 +229,24 @@ impl Shard {
         Some(cached)
     }
 
+    /// Entries of these tables stay before others from now on.
+    pub(super) fn prefer(&mut self, preferences: &Arc<Preferences>) {
+        let still = |table: &u32| has(&preferences.preferred, *table);
+        if !self.preferences.preferred.iter().all(still) {
+            self.to_review = self.preferred.len();
+        }
+        self.preferences = Arc::clone(preferences);
+    }
+
+    pub(super) fn preferences(&self) -> &Preferences {
+        &self.preferences
+    }
+
+    /// What a table has here.
+    pub(super) fn share_of(&self, table: u32) -> Share {
+        self.shares.get(&table).copied().unwrap_or_default()
+    }
+
     /// Whether there is an entry; asks the processor for its value's bytes.
     pub(super) fn prefetch(&self, hash: u64, place: Place) -> bool {
         let found = self.find(hash, place);
@@ -201,6 +256,11 @@ impl Shard {
         found.is_some()
     }
 
+    /// Whether there is an entry.
+    pub(super) fn contains(&self, hash: u64, place: Place) -> bool {
+        self.find(hash, place).is_some()
+    }
+
     fn find(&self, hash: u64, place: Place) -> Option<Address> {
         self.entries.find(hash, |address| self.blocks.place(*address) == place).copied()
     }
@@ -208,19 +268,22 @@ impl Shard {
     /// Adds an entry, if it is not there and there is room or room can be made.
     pub(super) fn insert(&mut self, hash: u64, place: Place, table: u32, key: &[u8], value: &[u8]) {
         let bytes = entry_bytes(key.len(), value.len());
-        if bytes > self.blocks.block_bytes() || self.get(hash, place).is_some() {
+        let is_refused = has(&self.preferences.refused, owner_of(table));
+        if is_refused || bytes > self.blocks.block_bytes() || self.get(hash, place).is_some() {
             return;
         }
+        let class = self.class_of(table);
         let to_old = self.ghosts.forget(hash);
-        let queue = if to_old { &self.old } else { &self.young };
-        let in_last = queue.last().and_then(|block| self.blocks.append(block, place, table, key, value));
+        let last = self.queues(class).queue(to_old).last();
+        let in_last = last.and_then(|block| self.blocks.append(block, place, table, key, value));
         let address = in_last.or_else(|| {
             let block = self.make_room()?;
-            let queue = if to_old { &mut self.old } else { &mut self.young };
-            queue.blocks.push_back(block);
+            self.queues(class).queue(to_old).blocks.push_back(block);
             self.blocks.append(block, place, table, key, value)
         });
         let Some(address) = address else { return };
+        let share = self.shares.entry(owner_of(table)).or_default();
+        (share.entries, share.bytes) = (share.entries + 1, share.bytes + bytes as u64);
         let blocks = &self.blocks;
         self.entries.insert_unique(hash, address, |address| blocks.place(*address).hash());
         // The table may have grown: what it has taken is memory of blocks.
@@ -235,7 +298,34 @@ impl Shard {
     pub(super) fn forget(&mut self, hash: u64, place: Place) {
         if let Ok(found) = self.entries.find_entry(hash, |address| self.blocks.place(*address) == place) {
             let (address, _) = found.remove();
+            self.count_out(&self.blocks.cached(address));
             self.blocks.forget(address);
+        }
+    }
+
+    /// Counts an entry that leaves.
+    fn count_out(&mut self, entry: &Cached) {
+        let share = self.shares.get_mut(&owner_of(entry.table())).expect("a table whose entry leaves has one");
+        share.entries -= 1;
+        share.bytes -= entry_bytes(entry.key().len(), entry.value().len()) as u64;
+        if share.entries == 0 {
+            self.shares.remove(&owner_of(entry.table()));
+        }
+    }
+
+    /// Whether entries of a table stay before others.
+    pub(super) fn is_preferred(&self, table: u32) -> bool {
+        has(&self.preferences.preferred, owner_of(table))
+    }
+
+    fn class_of(&self, table: u32) -> Class {
+        if self.is_preferred(table) { Class::Preferred } else { Class::Usual }
+    }
+
+    fn queues(&mut self, class: Class) -> &mut Queues {
+        match class {
+            Class::Usual => &mut self.usual,
+            Class::Preferred => &mut self.preferred,
         }
     }
 
@@ -273,14 +363,18 @@ impl Shard {
         // Each round takes a block out of the young queue for good, or half of one's bytes out of the old queue.
         loop {
             let within_budget = self.held_bytes() + self.blocks.block_bytes() <= self.budget_bytes;
-            // One is spare for entries that move out of the next block that is emptied.
-            if self.used_blocks() + 1 < self.most_blocks && within_budget {
+            if self.used_blocks() + self.spare_blocks() < self.most_blocks && within_budget {
                 return self.free.pop();
             }
             if !self.evict() {
                 return None;
             }
         }
+    }
+
+    /// Blocks that are spare for entries that move out of the next block that is emptied: to the queues of either class, where there are both.
+    fn spare_blocks(&self) -> usize {
+        if self.preferred.len() > 0 { 2 } else { 1 }
     }
 
     /// Finds out of which leaving blocks no thread has an entry any more.
@@ -296,20 +390,26 @@ impl Shard {
     /// Empties a block that is mostly forgotten, or the oldest of a queue. False if there is none.
     fn evict(&mut self) -> bool {
         let forgotten = self.take_mostly_forgotten();
-        let all_stay = forgotten.is_some();
-        let Some((block, of_young)) = forgotten.or_else(|| self.take_oldest()) else { return false };
-        // So that emptying makes room even where everything was asked for.
-        let mut may_stay = if of_young { usize::MAX } else { self.blocks.block_bytes() / 2 };
-        for address in self.blocks.entries(block) {
+        let is_mostly_forgotten = forgotten.is_some();
+        let Some(taken) = forgotten.or_else(|| self.take_oldest()) else { return false };
+        // So that emptying makes room even where everything was asked for; the next block makes some where this one is only reviewed.
+        let mut may_stay = if taken.of_young || taken.is_reviewed { usize::MAX } else { self.blocks.block_bytes() / 2 };
+        for address in self.blocks.entries(taken.block) {
             let entry = self.blocks.cached(address);
             let hash = entry.place().hash();
             // An entry that is not in the table was forgotten.
             if self.entries.find(hash, |at| *at == address).is_none() {
                 continue;
             }
+            let class = self.class_of(entry.table());
+            // Its table may have become preferred since it came.
+            let is_kept = class == Class::Preferred && (taken.class == Class::Usual || taken.is_reviewed);
             let bytes = entry_bytes(entry.key().len(), entry.value().len());
-            let moved = (all_stay || entry.was_asked_for()) && bytes <= may_stay;
-            let to = if moved { self.promote(address) } else { None };
+            let stays = is_mostly_forgotten || is_kept || entry.was_asked_for();
+            let to = if stays && bytes <= may_stay { self.promote(address, class) } else { None };
+            if to.is_none() {
+                self.count_out(&entry);
+            }
             let found = self.entries.find_entry(hash, |at| *at == address).expect("just seen");
             match to {
                 Some(to) => {
@@ -318,48 +418,66 @@ impl Shard {
                 }
                 None => {
                     found.remove();
-                    if of_young {
+                    if taken.of_young {
                         self.ghosts.remember(hash);
                     }
                 }
             }
         }
-        self.leaving.push(block);
+        self.leaving.push(taken.block);
         self.collect();
         true
     }
 
-    /// Takes the block with most forgotten bytes out of its queue, if they are half of its bytes or more. True with it if that
-    /// is the young one.
-    fn take_mostly_forgotten(&mut self) -> Option<(u32, bool)> {
-        let all = self.young.blocks.iter().chain(&self.old.blocks).copied();
+    /// Takes the block with most forgotten bytes out of its queue, if they are half of its bytes or more.
+    fn take_mostly_forgotten(&mut self) -> Option<Taken> {
+        let all = self.usual.blocks().chain(self.preferred.blocks());
         let most = all.max_by_key(|block| self.blocks.forgotten_bytes(*block))?;
         if !self.blocks.is_mostly_forgotten(most) {
             return None;
         }
-        let of_young = self.young.blocks.contains(&most);
-        let queue = if of_young { &mut self.young } else { &mut self.old };
-        queue.blocks.retain(|block| *block != most);
-        Some((most, of_young))
+        let is_preferred = self.preferred.blocks().any(|block| block == most);
+        let class = if is_preferred { Class::Preferred } else { Class::Usual };
+        let queues = self.queues(class);
+        let of_young = queues.young.blocks.contains(&most);
+        queues.queue(!of_young).blocks.retain(|block| *block != most);
+        Some(Taken { block: most, class, of_young, is_reviewed: false })
     }
 
-    /// Takes the oldest block out of the queue that has more than its share. True with it if that is the young one.
-    fn take_oldest(&mut self) -> Option<(u32, bool)> {
-        let of_young = self.young.blocks.len() > (self.most_blocks / YOUNG_SHARE).max(1) || self.old.blocks.is_empty();
-        let queue = if of_young { &mut self.young } else { &mut self.old };
-        queue.blocks.pop_front().map(|block| (block, of_young))
+    /// Takes the oldest block out of the queue that has more than its share.
+    fn take_oldest(&mut self) -> Option<Taken> {
+        // Every other one at most: so nobody waits for many blocks that make no room.
+        let is_reviewed = self.to_review > 0 && !self.has_reviewed && self.preferred.len() > 0;
+        self.has_reviewed = is_reviewed;
+        self.to_review -= usize::from(is_reviewed);
+        let class = if is_reviewed { Class::Preferred } else { self.class_to_empty() };
+        let (most_blocks, usual, preferred) = (self.most_blocks, self.usual.len(), self.preferred.len());
+        let of_others = if class == Class::Usual { preferred } else { usual };
+        let queues = self.queues(class);
+        let young_blocks = most_blocks.saturating_sub(of_others) / YOUNG_SHARE;
+        let of_young = queues.young.blocks.len() > young_blocks.max(1) || queues.old.blocks.is_empty();
+        let block = queues.queue(!of_young).blocks.pop_front()?;
+        Some(Taken { block, class, of_young, is_reviewed })
     }
 
-    /// Copies an entry to the end of the old queue.
-    fn promote(&mut self, address: Address) -> Option<Address> {
-        if let Some(to) = self.old.last().and_then(|block| self.blocks.copy(address, block)) {
+    /// The class that a block leaves.
+    fn class_to_empty(&self) -> Class {
+        let usual_blocks = (self.most_blocks / USUAL_SHARE).max(1);
+        let is_usual = self.preferred.len() == 0 || self.usual.len() > usual_blocks;
+        if is_usual { Class::Usual } else { Class::Preferred }
+    }
+
+    /// Copies an entry to the end of the old queue of its class.
+    fn promote(&mut self, address: Address, class: Class) -> Option<Address> {
+        let last = self.queues(class).old.last();
+        if let Some(to) = last.and_then(|block| self.blocks.copy(address, block)) {
             return Some(to);
         }
         if self.used_blocks() >= self.most_blocks {
             return None;
         }
         let block = self.free.pop()?;
-        self.old.blocks.push_back(block);
+        self.queues(class).old.blocks.push_back(block);
         self.blocks.copy(address, block)
     }
 }
@@ -375,48 +493,6 @@ fn blocks_of(budget_bytes: usize, page_bytes: usize) -> (usize, usize) {
     match budget_bytes / count / page_bytes * page_bytes {
         0 => (0, 0),
         block_bytes => (count, block_bytes),
-    }
-}
-
-impl Queue {
-    /// The block that is being filled.
-    fn last(&self) -> Option<u32> {
-        self.blocks.back().copied()
-    }
-}
-
-/// Fingerprints of entries that left the young queue not long ago; a later one overwrites an earlier one now and then.
-struct Ghosts {
-    fingerprints: Box<[u32]>,
-}
-
-impl Ghosts {
-    fn new(count: usize) -> Ghosts {
-        Ghosts { fingerprints: vec![0; count.next_power_of_two()].into() }
-    }
-
-    fn bytes(&self) -> usize {
-        size_of_val(&*self.fingerprints)
-    }
-
-    fn remember(&mut self, hash: u64) {
-        let (position, fingerprint) = self.split(hash);
-        self.fingerprints[position] = fingerprint;
-    }
-
-    /// Whether the hash was remembered; it is not any more.
-    fn forget(&mut self, hash: u64) -> bool {
-        let (position, fingerprint) = self.split(hash);
-        let found = self.fingerprints[position] == fingerprint;
-        if found {
-            self.fingerprints[position] = 0;
-        }
-        found
-    }
-
-    fn split(&self, hash: u64) -> (usize, u32) {
-        // Zero stands for nothing.
-        (hash as usize & (self.fingerprints.len() - 1), (hash >> 32) as u32 | 1)
     }
 }
 

@@ -1,4 +1,4 @@
-use super::{Cache, Place};
+use super::{Cache, Place, Preferences};
 
 /// Bytes of an entry beside its value: header and key.
 const OVERHEAD_BYTES: u64 = 48;
@@ -345,7 +345,7 @@ fn random_length(number: u64) -> usize {
 #[test]
 fn a_cache_of_nothing_can_become_one() {
     let cache = Cache::of_values(1 << 20, 0).expect("the system has that much memory");
-    assert!(cache.is_on() && !get(&cache, 1, 10) && !get(&cache, 1, 10));
+    assert!(!cache.is_on() && !get(&cache, 1, 10) && !get(&cache, 1, 10));
     brought_to(&cache, 1 << 20);
     assert!(!get(&cache, 1, 10) && get(&cache, 1, 10));
     brought_to(&cache, 0);
@@ -372,4 +372,108 @@ fn a_budget_changes_while_threads_read() {
             std::thread::yield_now();
         }
     });
+}
+
+/// Inserts an entry of a table at a place of its own, unless it is there.
+fn insert(cache: &Cache, table: u32, number: u64, length: usize) {
+    let at = place(u64::from(table) << 32 | number);
+    if !cache.has(at) {
+        cache.insert(at, table, &number.to_le_bytes(), &content(number, length));
+    }
+}
+
+/// How many of the first entries of a table are there.
+fn count(cache: &Cache, table: u32, numbers: u64) -> u64 {
+    (0..numbers).filter(|number| cache.has(place(u64::from(table) << 32 | number))).count() as u64
+}
+
+fn preferring(cache: &Cache, preferred: &[u32]) {
+    cache.prefer(Preferences { preferred: preferred.to_vec(), refused: Vec::new() });
+}
+
+/// Reads entries of another table that do not all fit, often enough that they are asked for.
+fn read_others(cache: &Cache, seed: u64) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    for _ in 0..60_000 {
+        get(cache, zipf(&mut random, 20_000), 1000);
+    }
+}
+
+#[test]
+fn preferred_entries_stay_whatever_else_is_asked_for() {
+    let cache = cache(4 << 20);
+    preferring(&cache, &[7]);
+    for number in 0..2000 {
+        insert(&cache, 7, number, 1000);
+    }
+    read_others(&cache, 1);
+    assert_eq!(count(&cache, 7, 2000), 2000, "nobody has asked for them since they came");
+    assert!(cache.share_of(3).bytes > 1 << 20, "others have what is left");
+    // An operand counts to its table, and is preferred with it.
+    cache.insert(place(1 << 40), !7, b"key", b"operand");
+    read_others(&cache, 2);
+    assert!(cache.has(place(1 << 40)));
+}
+
+#[test]
+fn of_too_many_preferred_entries_the_coldest_leave_and_others_keep_a_share() {
+    let cache = cache(4 << 20);
+    preferring(&cache, &[7]);
+    let mut random = fastrand::Rng::with_seed(5);
+    for round in 0..30 {
+        read_others(&cache, round);
+        for _ in 0..3000 {
+            // The first hundred are read again and again.
+            let number = if random.bool() { random.u64(..100) } else { random.u64(..20_000) };
+            insert(&cache, 7, number, 1000);
+            let _ = cache.get(place(7 << 32 | number));
+        }
+    }
+    assert!(count(&cache, 7, 100) >= 95, "{} of the hot ones are there", count(&cache, 7, 100));
+    let (preferred, others) = (cache.share_of(7).bytes, cache.share_of(3).bytes);
+    assert!(preferred > 2 << 20 && others > 200 << 10, "{preferred} and {others} bytes");
+}
+
+#[test]
+fn what_is_preferred_no_more_makes_room_and_what_becomes_so_stays() {
+    let cache = cache(4 << 20);
+    preferring(&cache, &[7]);
+    (0..2000).for_each(|number| insert(&cache, 7, number, 1000));
+    (0..400).for_each(|number| insert(&cache, 8, number, 1000));
+    preferring(&cache, &[8]);
+    for seed in 0..4 {
+        read_others(&cache, seed);
+    }
+    assert_eq!(count(&cache, 8, 400), 400);
+    assert!(cache.share_of(7).entries < 200, "{:?} are left", cache.share_of(7));
+    assert!(cache.share_of(3).bytes > 11 << 18, "{:?}", cache.share_of(3));
+}
+
+#[test]
+fn a_refused_table_gets_nothing_more_and_shares_count_what_is_there() {
+    let cache = cache(1 << 20);
+    let mut random = fastrand::Rng::with_seed(17);
+    for step in 0..200u32 {
+        let refused = if step % 3 == 0 { vec![5] } else { Vec::new() };
+        let before = cache.share_of(5).entries;
+        cache.prefer(Preferences { preferred: vec![random.u32(4..8)], refused: refused.clone() });
+        for _ in 0..200 {
+            let (table, number) = (random.u32(4..8), random.u64(..2000));
+            let at = place(u64::from(table) << 32 | number);
+            match random.u8(..10) {
+                0 => cache.forget(at),
+                1..4 => drop(cache.get(at)),
+                _ => insert(&cache, table, number, random_length(number)),
+            }
+        }
+        if step % 10 == 0 {
+            brought_to(&cache, 1 << random.u32(17..21));
+        }
+        assert!(refused.is_empty() || cache.share_of(5).entries <= before);
+        for table in 4..8 {
+            assert_eq!(cache.share_of(table).entries, count(&cache, table, 2000), "of table {table} after step {step}");
+        }
+        let bytes: u64 = (4..8).map(|table| cache.share_of(table).bytes).sum();
+        assert!(bytes <= cache.used_bytes());
+    }
 }

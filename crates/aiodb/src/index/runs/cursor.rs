@@ -11,6 +11,7 @@ use crate::Result;
 use crate::cache::Cache;
 use crate::format::run::marks::NEVER;
 use crate::index::chain::VersionChain;
+use crate::index::codec::table_of;
 use crate::io::buffer::AlignedBuffer;
 use crate::io::{Device, UNIT_BYTES};
 
@@ -237,8 +238,13 @@ impl RunCursor {
         let at = |unit: u32| (unit - window.start) as usize * UNIT_BYTES;
         let plain = file.plain(number, &window.bytes[at(start)..at(end)])?;
         self.keys.enter(file, number, &plain, from)?;
-        if let Some(cache) = self.cache.as_ref().filter(|_| window.end - window.start <= CACHED_UNITS) {
-            cache.insert(place_of(file, number), 0, &[], &plain);
+        let Some(cache) = &self.cache else { return Ok(()) };
+        // Where no key of it counts, the block may be of another table.
+        let Some(table) = self.keys.key().map(table_of) else { return Ok(()) };
+        if window.end - window.start <= CACHED_UNITS {
+            cache.insert(place_of(file, number), table, &[], &plain);
+        } else {
+            cache.insert_preferred(place_of(file, number), table, &plain);
         }
         Ok(())
     }

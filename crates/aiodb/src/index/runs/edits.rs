@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::Runs;
 use super::claims::Claims;
 use super::file::{ADVICE, RunFile, path_of};
+use super::lookup::place_of;
 use super::set::{Files, Run, RunSet};
 use super::turns::Turns;
 use crate::budget::Accounts;
@@ -37,6 +38,7 @@ pub(super) struct Editing<D: Device> {
 }
 
 /// Whether an edit is in both manifests.
+#[derive(PartialEq, Eq)]
 pub(super) enum Edited {
     Once,
     Twice,
@@ -218,17 +220,28 @@ impl<D: Device> Runs<D> {
         let named = set.files();
         self.count.store(set.runs.len(), Ordering::Relaxed);
         *self.set.write().expect("no code panics while it holds the set") = Some(Arc::new(set));
-        editing.only_in_copy.extend(files.into_values().filter(|file| !named.contains_key(&file.name.number)));
+        let is_gone = |file: &Arc<RunFile<D>>| !named.contains_key(&file.name.number);
+        let gone: Vec<_> = files.into_values().filter(is_gone).collect();
+        editing.only_in_copy.extend(gone.iter().cloned());
         if planted::is_on(Bug::RunGoneEarly) {
             let gone = editing.only_in_copy.drain(..);
             gone.for_each(|file| drop(self.device.remove(&path_of(&self.directory, file.name.number))));
         }
         // If there is no room for it, the next edit writes it again.
-        if replace_file(&self.device, &copy, &bytes).is_err() {
-            return Ok(Edited::Once);
+        let edited = if replace_file(&self.device, &copy, &bytes).is_err() { Edited::Once } else { Edited::Twice };
+        if edited == Edited::Twice {
+            editing.only_in_copy.drain(..).for_each(|file| file.set_dropped(&self.removals));
         }
-        editing.only_in_copy.drain(..).for_each(|file| file.set_dropped(&self.removals));
-        Ok(Edited::Twice)
+        drop(editing);
+        gone.iter().for_each(|file| self.forget_blocks(file));
+        Ok(edited)
+    }
+
+    /// No look-up that begins from now on asks for blocks of this file: they leave the cache, and make room for those that came for them.
+    fn forget_blocks(&self, file: &RunFile<D>) {
+        if self.cache.is_on() {
+            (0..file.fences.len()).for_each(|number| self.cache.forget(place_of(file, number)));
+        }
     }
 
     /// Everything before the name of the manifest changes.

@@ -8,6 +8,7 @@ use super::set::RunSet;
 use crate::Result;
 use crate::cache::{Cache, Place};
 use crate::index::chain::VersionChain;
+use crate::index::codec::table_of;
 use crate::io::{Device, UNIT_BYTES};
 
 /// A look-up on its way. It sees the runs that there were when it began.
@@ -83,7 +84,7 @@ impl<D: Device> RunLookup<D> {
         if let Some(found) = file.find(key, number, &plain)? {
             chain.add_found(found, self.newest);
         }
-        self.cache.insert(place_of(&file, number), 0, &[], &plain);
+        self.cache.insert(place_of(&file, number), table_of(key), &[], &plain);
         Ok(())
     }
 

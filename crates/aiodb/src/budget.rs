@@ -138,8 +138,10 @@ pub(crate) struct Demand {
     /// Superseded records in memory.
     pub(crate) versions: Limits,
     pub(crate) block_cache: Limits,
-    /// The cache of values has the size that was chosen, or none.
+    /// The cache of values has the size that was chosen, or none...
     pub(crate) cache: u64,
+    /// ...or all that is left: tables want their values in memory.
+    pub(crate) cache_takes_rest: bool,
 }
 
 /// The least and the most that a part may take.
@@ -174,7 +176,7 @@ pub(crate) struct Bounds {
 
 impl Demand {
     /// What cannot be given back comes first, then floors, then sizes that somebody has chosen. Of the rest memtables have two fifths, and
-    /// the cache of blocks what is left. Where there is too little for all chosen sizes each has its part of what it wants.
+    /// the cache of blocks what is left, as much as it can use; then values, where tables want theirs in memory. Where there is too little for all chosen sizes each has its part of what it wants.
     pub(crate) fn bounds(&self) -> Bounds {
         let free = self.budget.saturating_sub(self.fixed);
         let floors = self.indexes * self.memtables.least + self.block_cache.least;
@@ -205,6 +207,8 @@ impl Demand {
             true => self.block_cache.least + block_cache,
             false => self.block_cache.clamp(movable.saturating_sub(self.indexes * memtables + cache)),
         };
+        let rest = movable.saturating_sub(self.indexes * memtables + block_cache + cache);
+        let cache = cache + if self.cache_takes_rest { rest } else { 0 };
         Bounds { memtables, versions, block_cache, cache }
     }
 

@@ -71,6 +71,8 @@ pub struct TableOptions {
     /// The name of the filter that merges of sorted runs ask which of its records may go, at most 255 bytes; only in tables of kind
     /// `lsm`. Default none.
     pub compaction_filter: Option<String>,
+    /// What of the table memory keeps by preference. [`crate::Db::set_table_modes`] changes it. Default nothing.
+    pub modes: TableModes,
 }
 
 impl From<IndexKind> for TableOptions {
@@ -83,8 +85,47 @@ impl From<IndexKind> for TableOptions {
             inline_bytes,
             block_compression: Compression::None,
             compaction_filter: None,
+            modes: TableModes::default(),
         }
     }
+}
+
+/// Whether memory is for the keys of a table, or for its values. The disk always has both, so a change moves nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum StorageMode {
+    /// Caches take what is asked for, as far as the store's options give them room, and prefer nothing.
+    #[default]
+    Auto,
+    /// Caches take all of it, as far as the budget goes ([`Options::memory_bytes`]), and let go of others' first.
+    Memory,
+    /// Caches take nothing more of it.
+    Disk,
+}
+
+impl StorageMode {
+    /// All of them.
+    pub const ALL: [StorageMode; 3] = [StorageMode::Auto, StorageMode::Memory, StorageMode::Disk];
+
+    /// The name used in commands and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            StorageMode::Auto => "auto",
+            StorageMode::Memory => "memory",
+            StorageMode::Disk => "disk",
+        }
+    }
+}
+
+/// The storage modes of a table, see `docs/decisions/0062-storage-modes.md`. Where the budget does not suffice it comes closer to the disk by
+/// itself: values leave memory first, the coldest before others, then blocks of keys. Filters and fences of sorted runs, and slots of `hash`
+/// tables, are in memory in every mode.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct TableModes {
+    /// Blocks of the sorted runs of an `lsm` table, with the values that lie in them. Slots of a `hash` table are in memory always, and of `lmdb`
+    /// tables the system's page cache decides: so [`StorageMode::Disk`] is only for tables of kind `lsm`.
+    pub keys: StorageMode,
+    /// Values that lie in the log. [`StorageMode::Memory`] stands for keys in memory too, and is refused beside keys on disk.
+    pub values: StorageMode,
 }
 
 /// The most that [`TableOptions::inline_bytes`] may be: longer values have blocks of their own.
@@ -169,7 +210,8 @@ pub struct Options {
     /// How many stores share the memory that there is: where `memory_bytes` is not chosen, each takes its part. Default 1.
     pub memory_shared_by: u32,
     /// Memory for values that gets have read lately, at most, in bytes; 0 reads all of them from the device. It is a part of `memory_bytes`.
-    /// Default 0: a cache pays only where some keys are asked for again and again, and costs every other get a copy.
+    /// Default 0: a cache pays only where some keys are asked for again and again, and costs every other get a copy. Where it is 0, values of tables
+    /// that want them in memory ([`TableModes`]) have what `memory_bytes` leaves.
     pub cache_bytes: u64,
     /// Memory for the blocks of sorted runs in which gets of `lsm` tables found their keys, at most, in bytes. Such a get reads the device
     /// once, for its value, where the block is here, and twice where it is not. A key of 18 bytes takes 26 of a block. It is a part of

@@ -59,7 +59,7 @@ pub use budget::MemoryStats;
 pub use config::MergePolicy;
 pub use config::{
     Backend, Compression, DEFAULT_INLINE_BYTES, Durability, IndexKind, MAX_INLINE_BYTES, MAX_KEY_BYTES,
-    MAX_VALUE_BYTES, Options, TableOptions, WriteOptions,
+    MAX_VALUE_BYTES, Options, StorageMode, TableModes, TableOptions, WriteOptions,
 };
 pub use error::{DirectoryFault, Error, Result};
 pub use filter::{CompactionFilter, CompactionFilters};
@@ -73,7 +73,7 @@ pub use flow::stats::{Stats, TableStats};
 pub use flow::upkeep::background::Step;
 pub use flow::verify::VerifyReport;
 pub use merge::{MergeOperator, MergeOperators};
-pub use metrics::{Distribution, Metrics};
+pub use metrics::{Distribution, Metrics, TableMetrics};
 #[cfg(feature = "planted-bugs")]
 pub use planted::{Bug, plant};
 pub use sequence::Sequence;

@@ -316,6 +316,11 @@ impl<D: Device> Segments<D> {
         Ok(numbers)
     }
 
+    /// The directories of the store, by ordinal.
+    pub(crate) fn directories(&self) -> &[PathBuf] {
+        &self.directories
+    }
+
     /// The ordinal of the directory that a segment lies in.
     fn ordinal(&self, number: u32) -> usize {
         number as usize % self.directories.len()

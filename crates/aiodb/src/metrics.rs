@@ -15,6 +15,7 @@ use counter::Counter;
 pub use histogram::Distribution;
 use histogram::Histogram;
 
+use crate::TableModes;
 use crate::budget::MemoryStats;
 
 /// The counters and histograms in which the engine records. Times are nanoseconds. All are Relaxed: they publish nothing.
@@ -176,6 +177,12 @@ pub struct Metrics {
     pub block_cache_budget_bytes: u64,
     /// The budget of memory, and what takes it.
     pub memory: MemoryStats,
+    /// [`crate::Stats::memory_full_seconds`].
+    pub memory_full_seconds: Option<u64>,
+    /// [`crate::Stats::disk_full_seconds`].
+    pub disk_full_seconds: Option<u64>,
+    /// What of each table is in memory.
+    pub tables: Vec<TableMetrics>,
     /// How long recovery took when the store was opened.
     pub recovery_ms: u64,
     /// Batches that it replayed.
@@ -188,6 +195,27 @@ pub struct Metrics {
     pub in_trouble: bool,
     /// Whether writes are refused until the store is opened again, because the outcome of one is unknown.
     pub write_failed: bool,
+}
+
+/// What of a table is in memory, see [`crate::TableStats`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TableMetrics {
+    /// Its name.
+    pub name: String,
+    /// What of it memory keeps by preference.
+    pub modes: TableModes,
+    /// [`crate::TableStats::keys_in_memory`].
+    pub keys_in_memory: Option<f64>,
+    /// [`crate::TableStats::values_in_memory`].
+    pub values_in_memory: Option<f64>,
+    /// Bytes of it in the cache of blocks.
+    pub cached_block_bytes: u64,
+    /// Bytes of it in the cache of values.
+    pub cached_value_bytes: u64,
+    /// Look-ups in the cache of values that were answered...
+    pub value_hits: u64,
+    /// ...and that were not.
+    pub value_misses: u64,
 }
 
 #[cfg(test)]

@@ -201,6 +201,8 @@ pub enum Bug {
     DeleteOverSpilled,
     /// Reclaim does not ask the runs of a `hash` table for a record.
     SpilledNotMoved,
+    /// Modes of a table that were acknowledged wait for the next checkpoint.
+    ModesForgotten,
 }
 
 #[cfg(feature = "planted-bugs")]
@@ -229,7 +231,7 @@ mod switch {
 
     impl Bug {
         /// Bugs that one thread is enough for: the simulator finds them.
-        pub const ALL: [Bug; 81] = [
+        pub const ALL: [Bug; 82] = [
             Bug::AckBeforeFlush,
             Bug::EarlierBatchesUnflushed,
             Bug::SegmentHeaderUnflushed,
@@ -311,6 +313,7 @@ mod switch {
             Bug::SpilledGoneEarly,
             Bug::DeleteOverSpilled,
             Bug::SpilledNotMoved,
+            Bug::ModesForgotten,
         ];
 
         /// Whether only tables of kind `lsm` run into it.

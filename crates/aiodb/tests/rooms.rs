@@ -64,6 +64,7 @@ const LAYERS: [(&str, &[&str]); 6] = [
             "flow/upkeep/reclaim/need.rs",
             "flow/upkeep/reclaim/victim.rs",
             "flow/upkeep/spill.rs",
+            "flow/upkeep/warm.rs",
             "flow/verify.rs",
             "tools/accounting.rs",
             "tools/backup.rs",

@@ -13,6 +13,14 @@ fn table(kind: IndexKind, index_disk_bytes: u64) -> TableStats {
         index_plain_bytes,
         inline_bytes,
         block_compression,
+        modes: aiodb::TableModes::default(),
+        blocks: 0,
+        cached_blocks: 0,
+        cached_block_bytes: 0,
+        cached_values: 0,
+        cached_value_bytes: 0,
+        value_hits: 0,
+        value_misses: 0,
     }
 }
 

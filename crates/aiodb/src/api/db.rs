@@ -10,7 +10,9 @@ use crate::flow::upkeep::background::Step;
 use crate::flow::verify::VerifyReport;
 use crate::io::{Device, Disk};
 use crate::store::engine::Engine;
-use crate::{Batch, Durability, Error, GetDriver, IndexKind, Options, Result, Sequence, Table, TableOptions};
+use crate::{
+    Batch, Durability, Error, GetDriver, IndexKind, Options, Result, Sequence, Table, TableModes, TableOptions,
+};
 
 /// An open store. Cheap to clone; all methods may be called from many threads.
 ///
@@ -104,6 +106,14 @@ impl<D: Device> Db<D> {
     pub fn drop_table(&self, name: &str) -> Result<()> {
         self.engine.check_open()?;
         self.engine.drop_table(name)
+    }
+
+    /// Changes what of a table memory keeps by preference. It takes effect at once and moves nothing, and what memory is to keep comes there in
+    /// the background. Durable when it returns, with a checkpoint; a truncate keeps it. After an error nothing has changed, or the next opening
+    /// finds it changed. Modes that contradict each other are [`Error::Option`].
+    pub fn set_table_modes(&self, name: &str, modes: TableModes) -> Result<()> {
+        self.engine.check_open()?;
+        self.engine.set_table_modes(name, modes)
     }
 
     /// Applies a batch in the store's durability class: all of it or, after a crash before the acknowledgement,

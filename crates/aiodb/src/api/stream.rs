@@ -347,7 +347,7 @@ impl<D: Device> ReadPath<D> {
                 let value = self.resolve(generation, key, &candidates, &view)?;
                 return Ok(value.map(|value| Found::Whole(take(&value))));
             }
-            if let Some(cached) = self.cached(candidate, generation.id, key, &view) {
+            if let Some(cached) = self.cached(candidate, generation, key, &view) {
                 return Ok(Some(Found::Whole(take(cached.value()))));
             }
             let mut merged = false;

@@ -10,7 +10,7 @@ use crate::format::record::encode_range_end;
 use crate::index::codec::LONG_KEY_PREFIX_BYTES;
 use crate::io::{Device, Disk};
 use crate::store::catalog::{Generation, TableSlot};
-use crate::{Durability, Error, IndexKind, Result, Sequence, TableOptions, WriteOptions};
+use crate::{Durability, Error, IndexKind, Result, Sequence, TableModes, TableOptions, WriteOptions};
 
 /// A handle on a named table. Cheap to clone; it follows the table through truncates, and fails with
 /// [`Error::NoSuchTable`] once it was dropped.
@@ -36,13 +36,18 @@ impl<D: Device> Table<D> {
         self.slot.settings.kind
     }
 
-    /// The options that the table was made with.
+    /// The options that the table was made with, and the modes that it has now.
     pub fn options(&self) -> TableOptions {
-        self.slot.settings.options()
+        self.slot.settings.options(self.modes())
+    }
+
+    /// What of the table memory keeps by preference, see [`crate::Db::set_table_modes`]; of one that was dropped, nothing.
+    pub fn modes(&self) -> TableModes {
+        self.slot.generation().map_or(TableModes::default(), |generation| generation.modes())
     }
 
     /// Whether gets and writes put the table's values into the store's cache ([`crate::Options::cache_bytes`]), until it is truncated or
-    /// the store is closed. At first they do. A program that keeps values itself leaves the memory to other tables so.
+    /// the store is closed. At first they do, but for a table with values on disk ([`crate::TableModes`]). A program that keeps values itself leaves the memory to other tables so.
     pub fn set_cached(&self, cached: bool) -> Result<()> {
         self.slot.generation()?.set_cached(cached);
         Ok(())

@@ -11,6 +11,7 @@ fn demand(budget: u64) -> Demand {
         versions: decided(MIB, 20 * MIB),
         block_cache: decided(0, 1024 * MIB),
         cache: 0,
+        cache_takes_rest: false,
     }
 }
 
@@ -138,7 +139,7 @@ fn nothing_exceeds_the_budget_but_floors_and_what_cannot_be_given_back() {
     for _ in 0..50_000 {
         let mut up_to = |power: u32| random.u64(..2 << power);
         let sizes = [20, 34, 34, 34, 30].map(&mut up_to);
-        let flags = up_to(3);
+        let flags = up_to(4);
         let limits = |is_chosen, least: u64, most: u64| Limits { least, most: most.max(least), is_chosen };
         let demand = Demand {
             fixed: sizes[0].max(up_to(31)),
@@ -146,6 +147,7 @@ fn nothing_exceeds_the_budget_but_floors_and_what_cannot_be_given_back() {
             memtables: limits(flags & 1 > 0, up_to(24), sizes[4]),
             block_cache: limits(flags & 2 > 0, up_to(1) % 2 * up_to(23), sizes[1]),
             cache: if flags & 4 > 0 { 0 } else { sizes[2] },
+            cache_takes_rest: flags & 8 > 0,
             ..demand(sizes[3].min(up_to(33)))
         };
         let bounds = demand.bounds();
@@ -158,7 +160,7 @@ fn nothing_exceeds_the_budget_but_floors_and_what_cannot_be_given_back() {
         for (bytes, limits) in [(bounds.memtables, demand.memtables), (bounds.block_cache, demand.block_cache)] {
             assert!((limits.least..=limits.most).contains(&bytes), "{demand:?} is divided into {bounds:?}");
         }
-        assert!(bounds.cache <= demand.cache);
+        assert!(bounds.cache <= demand.cache || demand.cache_takes_rest);
     }
 }
 
@@ -230,4 +232,23 @@ fn slots_have_half_of_what_others_can_do_without() {
     assert!(bounds.cache > 80 * MIB && bounds.memtables == 9 * MIB, "{bounds:?}");
     assert_eq!(Demand { fixed: asked.fixed + 120 * MIB, ..asked }.hash_bound(0), 90 * MIB, "filters come first");
     assert_eq!(Demand { fixed: 1 << 40, ..asked }.hash_bound(0), 4 * MIB, "the floor");
+}
+
+/// Tables want their values in memory: these have what memtables, and blocks as far as there are any, leave.
+#[test]
+fn values_have_what_is_left_and_go_before_blocks() {
+    let with_rest = |budget, all_blocks| {
+        let block_cache = decided(0, all_blocks);
+        Demand { block_cache, cache_takes_rest: true, ..demand(budget) }.bounds()
+    };
+    for budget in [64, 100, 256, 1024, 8192].map(|mib| mib * MIB) {
+        let (few, many) = (with_rest(budget, 8 * MIB), with_rest(budget, budget));
+        let without = Demand { block_cache: decided(0, 8 * MIB), ..demand(budget) }.bounds();
+        assert_eq!(few, Bounds { cache: few.cache, ..without }, "only the rest goes to values");
+        assert_eq!(many.cache, 0, "blocks come first");
+        for bounds in [few, many] {
+            let all = 16 * MIB + bounds.versions + bounds.memtables + bounds.block_cache + bounds.cache;
+            assert!(all <= budget && all + MIB > budget, "{all} of {budget}");
+        }
+    }
 }

@@ -16,21 +16,33 @@ impl<D: Device> ReadPath<D> {
     /// The cached value of a key at a candidate's place, if the view asks the cache. The caller holds a guard of the epoch or a
     /// moment, so that the segment's life is still that of the look-up. The record of another key there counts as not
     /// cached: the path through the log deals with it.
-    pub(crate) fn cached(&self, candidate: &Candidate, table: u32, key: &[u8], view: &View) -> Option<Cached> {
+    pub(crate) fn cached(
+        &self,
+        candidate: &Candidate,
+        generation: &Generation,
+        key: &[u8],
+        view: &View,
+    ) -> Option<Cached> {
         let may_be_cached =
             |entry: &Entry| entry.kind == Kind::Put && !entry.form.chunked && entry.form.expires_ms.is_none();
         if !candidate.known.as_ref().is_none_or(may_be_cached) {
             return None;
         }
-        self.cached_at(candidate, table, key, view)
+        self.cached_at(candidate, (generation, generation.id), key, view)
     }
 
     /// [`ReadPath::cached`] for an operand that the index knows to be one.
-    pub(crate) fn cached_operand(&self, candidate: &Candidate, table: u32, key: &[u8], view: &View) -> Option<Cached> {
+    pub(crate) fn cached_operand(
+        &self,
+        candidate: &Candidate,
+        generation: &Generation,
+        key: &[u8],
+        view: &View,
+    ) -> Option<Cached> {
         if !candidate.is_operand() {
             return None;
         }
-        self.cached_at(candidate, operands_of(table), key, view)
+        self.cached_at(candidate, (generation, operands_of(generation.id)), key, view)
     }
 
     /// [`ReadPath::cached`] for the whole value of a key with this one candidate: a put, or an operand that is the value alone.
@@ -42,16 +54,29 @@ impl<D: Device> ReadPath<D> {
         view: &View,
     ) -> Option<Cached> {
         if candidate.is_operand() && self.is_value_alone(generation) {
-            return self.cached_operand(candidate, generation.id, key, view);
+            return self.cached_operand(candidate, generation, key, view);
         }
-        self.cached(candidate, generation.id, key, view)
+        self.cached(candidate, generation, key, view)
     }
 
-    fn cached_at(&self, candidate: &Candidate, table: u32, key: &[u8], view: &View) -> Option<Cached> {
+    /// The entry at a candidate's place, of a table and in its cache under this number.
+    fn cached_at(
+        &self,
+        candidate: &Candidate,
+        (generation, number): (&Generation, u32),
+        key: &[u8],
+        view: &View,
+    ) -> Option<Cached> {
         if !self.cache.is_on() || !view.cached {
             return None;
         }
-        self.cache.get(self.place(candidate.location)?).filter(|cached| cached.is_of(table, key))
+        let found = self.cache.get(self.place(candidate.location)?).filter(|cached| cached.is_of(number, key));
+        if found.is_some() {
+            generation.value_hits.count();
+        } else {
+            generation.value_misses.count();
+        }
+        found
     }
 
     /// Whether it is worth asking [`ReadPath::cached`] and [`ReadPath::cached_operand`] for the record at a place.
@@ -59,16 +84,22 @@ impl<D: Device> ReadPath<D> {
         self.cache.is_on() && view.cached && self.place(location).is_some_and(|place| self.cache.holds(place))
     }
 
+    /// Whether the cache has an entry of a place; it does not count as a look-up.
+    pub(crate) fn has_cached(&self, location: Location) -> bool {
+        self.place(location).is_some_and(|place| self.cache.has(place))
+    }
+
     /// [`ReadPath::cache_value`] for an operand that the index knows to be one.
     pub(crate) fn cache_operand(&self, location: Location, table: u32, key: &[u8], operand: &[u8]) {
         self.cache_value(location, operands_of(table), key, operand);
     }
 
-    /// Caches the value that a write makes visible, if the options say so and a get could find it. Compressed values are
+    /// Caches the value that a write makes visible, if the options or the table's modes say so and a get could find it. Compressed values are
     /// left to the first get. The caller has not said yet that it is published, so the segment's life is still that of
     /// the batch.
     pub(crate) fn cache_written(&self, generation: &Generation, publication: &Publication<'_>, stored: &[u8]) {
-        if self.options.cache_writes && generation.is_cached() {
+        let is_wanted = self.options.cache_writes || generation.prefers_values();
+        if is_wanted && generation.is_cached() && self.cache.is_on() {
             self.cache_published(generation, publication, stored);
         }
     }

@@ -202,12 +202,12 @@ impl<D: Device> GetSteps<D> {
         }
         let generation = self.generation.as_ref().expect("a get that has begun has its table");
         let candidate = &self.candidates[self.next_candidate];
-        if let Some(operand) = engine.cached_operand(candidate, generation.id, &self.key, &self.view) {
+        if let Some(operand) = engine.cached_operand(candidate, generation, &self.key, &self.view) {
             self.operands.push(operand.value().to_vec());
             self.next_candidate += 1;
             return true;
         }
-        let Some(cached) = engine.cached(candidate, generation.id, &self.key, &self.view) else { return false };
+        let Some(cached) = engine.cached(candidate, generation, &self.key, &self.view) else { return false };
         if self.operands.is_empty() {
             cached.prefetch();
             self.cached = Some(cached);

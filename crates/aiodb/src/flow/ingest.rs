@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::flow::operation::Stored;
 use crate::flow::publish::Publication;
-use crate::flow::tables::check_settings;
+use crate::flow::tables::{check_modes, check_settings};
 use crate::format::batch::{Append, Placed};
 use crate::format::place::Cursor;
 use crate::format::record::{Chunk, Form, Kind, decode_chunks};
@@ -97,10 +97,12 @@ impl<D: Device> WritePath<D> {
         self.commit.check()?;
         let settings = Settings::new(options);
         check_settings(&settings)?;
+        check_modes(settings.kind, options.modes)?;
         let _changing = self.catalog.changing.lock().expect("no code panics while it changes the catalog");
         self.check_new_name(name)?;
         self.prepare_index(&settings)?;
         let generation = Arc::new(self.catalog.reserve(name, settings));
+        generation.set_modes(options.modes);
         let staged = if planted::is_on(Bug::IngestUnprotected) { u64::MAX } else { self.stage() };
         let filter = self.filter_of(&generation.settings);
         let (base, compression) = (self.commit.next_sequence(), generation.settings.block_compression);
@@ -199,9 +201,11 @@ impl<D: Device> WritePath<D> {
             && self.commit.failure().is_none()
             && !matches!(error, Error::Closed)
         {
-            self.forget_generation(|| Some(self.catalog.give_up(generation)));
+            self.forget_generation(|| Some(self.catalog.give_up(Arc::clone(&generation))));
         }
-        made?
+        let made = made??;
+        self.give_modes(&made, generation.modes())?;
+        Ok(made)
     }
 
     /// Brings the entries of an ingest into the index, where nobody asks for them yet.

@@ -41,6 +41,7 @@ use crate::store::staging::Staging;
 use crate::store::status::Status;
 use crate::store::suspicion::Suspicion;
 use crate::store::upkeep::Upkeep;
+use crate::store::warming::Warming;
 use crate::store::write_path::WritePath;
 use crate::sync::Mutex;
 use crate::{Error, IndexKind, Options, Result};
@@ -80,6 +81,7 @@ impl<D: Device> Engine<D> {
         }
         let _ = engine.recovered.set(recovered);
         engine.dropping.begin();
+        engine.catalog.generations().iter().for_each(|generation| engine.warming.ask(generation));
         Ok(engine)
     }
 
@@ -102,6 +104,7 @@ impl<D: Device> Engine<D> {
         let catalog = Catalog::new(identity.store, identity.segment_bytes, manifest.features, &memory.accounts);
         for table in &manifest.tables {
             catalog.apply_create(&table.name, &table.settings, table.id);
+            catalog.set_modes(&table.name, table.modes);
         }
         catalog.raise_next_id(manifest.next_table);
         let buffers = crate::log::commit::private_buffers(buffer_bytes);
@@ -153,6 +156,7 @@ impl<D: Device> Engine<D> {
             purging: Purging::default(),
             suspicion: Suspicion::default(),
             spilling: Spilling::default(),
+            warming: Warming::default(),
             dropping: Dropping::default(),
         };
         let writes = WritePath { upkeep, room_lock: Mutex::default() };
@@ -308,7 +312,9 @@ fn new_snapshots<D: Device>(host: &Host<D>, store: &[u8; 16], retention: &Arc<Re
 
 fn new_cache<D: Device>(host: &Host<D>) -> Result<Cache> {
     let demand = host.memory.demand(&host.options, 1);
-    let made = Cache::of_values(demand.cache, demand.bounds().cache);
+    // A table may want its values in memory at any time.
+    let most = if demand.cache > 0 { demand.cache } else { demand.budget };
+    let made = Cache::of_values(most, demand.bounds().cache);
     made.map_err(|_| no_memory("cache_bytes", demand.cache))
 }
 

@@ -4,7 +4,7 @@ use crate::index::runs::Runs;
 use crate::io::Device;
 use crate::store::engine::Engine;
 use crate::sync::atomic::Ordering;
-use crate::{IndexKind, Metrics};
+use crate::{IndexKind, Metrics, TableMetrics, TableStats};
 
 impl<D: Device> Engine<D> {
     pub(crate) fn metrics(&self) -> Metrics {
@@ -72,6 +72,9 @@ impl<D: Device> Engine<D> {
             block_cache_bytes: self.block_cache.used_bytes(),
             block_cache_budget_bytes: self.block_cache.budget_bytes(),
             memory: stats.memory,
+            memory_full_seconds: stats.memory_full_seconds,
+            disk_full_seconds: stats.disk_full_seconds,
+            tables: stats.tables.iter().map(table_metrics).collect(),
             recovery_ms: stats.recovery_ms,
             recovered_batches: stats.recovered_batches,
             recovered_records: stats.recovered_records,
@@ -79,5 +82,18 @@ impl<D: Device> Engine<D> {
             in_trouble: stats.trouble.is_some(),
             write_failed: self.commit.failure().is_some(),
         }
+    }
+}
+
+fn table_metrics(table: &TableStats) -> TableMetrics {
+    TableMetrics {
+        name: table.name.clone(),
+        modes: table.modes,
+        keys_in_memory: table.keys_in_memory(),
+        values_in_memory: table.values_in_memory(),
+        cached_block_bytes: table.cached_block_bytes,
+        cached_value_bytes: table.cached_value_bytes,
+        value_hits: table.value_hits,
+        value_misses: table.value_misses,
     }
 }

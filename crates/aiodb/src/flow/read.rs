@@ -84,11 +84,11 @@ impl<D: Device> ReadPath<D> {
                 Some(_) => break,
                 None => {}
             }
-            if let Some(cached) = self.cached(candidate, generation.id, key, view) {
+            if let Some(cached) = self.cached(candidate, generation, key, view) {
                 base = Some(cached.value().to_vec());
                 break;
             }
-            if let Some(cached) = self.cached_operand(candidate, generation.id, key, view) {
+            if let Some(cached) = self.cached_operand(candidate, generation, key, view) {
                 operands.push(cached.value().to_vec());
                 continue;
             }

@@ -9,7 +9,7 @@ use crate::io::Device;
 use crate::log::State;
 use crate::store::catalog::{Generation, TableIndex, TableSlot};
 use crate::store::engine::Engine;
-use crate::{Compression, Durability, IndexKind};
+use crate::{Compression, Durability, IndexKind, TableModes};
 
 /// The state of a store at one moment. Counters begin when the store is opened.
 #[derive(Clone, Debug)]
@@ -93,6 +93,11 @@ pub struct Stats {
     pub clock_ahead_ms: i64,
     /// The budget of memory, and what takes it.
     pub memory: MemoryStats,
+    /// Where memory has grown over the last five minutes: seconds until it reaches the budget at that pace, from when on what was asked for least
+    /// leaves it.
+    pub memory_full_seconds: Option<u64>,
+    /// Where the free space of the fullest disk has shrunk over the last five minutes: seconds until there is none at that pace, whoever takes it.
+    pub disk_full_seconds: Option<u64>,
     /// What an operator should look at: a budget that is more than there is, or less than what cannot be given back.
     pub warnings: Vec<String>,
     /// The last failure of background work.
@@ -123,6 +128,42 @@ pub struct TableStats {
     pub inline_bytes: usize,
     /// [`crate::TableOptions::block_compression`] of the table.
     pub block_compression: Compression,
+    /// What of the table memory keeps by preference.
+    pub modes: TableModes,
+    /// Blocks of sorted runs that have its keys (`lsm`)...
+    pub blocks: u64,
+    /// ...and how many are in the cache of blocks, with their bytes there. One with keys of two tables counts for either.
+    pub cached_blocks: u64,
+    /// See `cached_blocks`.
+    pub cached_block_bytes: u64,
+    /// Values, and operands, in the cache of values. Those that lie in the index are in its blocks.
+    pub cached_values: u64,
+    /// Their bytes there, with their keys.
+    pub cached_value_bytes: u64,
+    /// Look-ups in the cache of values that were answered since the store was opened or the table emptied...
+    pub value_hits: u64,
+    /// ...and that were not.
+    pub value_misses: u64,
+}
+
+impl TableStats {
+    /// The share of the keys that look-ups find in memory, from 0 to 1, estimated by blocks; `None` for a table of kind `lmdb`, of which the
+    /// system's page cache decides.
+    pub fn keys_in_memory(&self) -> Option<f64> {
+        match self.kind {
+            IndexKind::Hash => Some(1.0),
+            IndexKind::Lmdb => None,
+            // What is in memtables only has no block.
+            IndexKind::Lsm if self.blocks == 0 => Some(1.0),
+            IndexKind::Lsm => Some((self.cached_blocks as f64 / self.blocks as f64).min(1.0)),
+        }
+    }
+
+    /// The share of the values that are in the cache of values, from 0 to 1, an estimate: values that were written over count there until they
+    /// leave, and `keys` may be one. `None` for an empty table.
+    pub fn values_in_memory(&self) -> Option<f64> {
+        (self.keys > 0).then(|| (self.cached_values as f64 / self.keys as f64).min(1.0))
+    }
 }
 
 impl<D: Device> Engine<D> {
@@ -171,11 +212,17 @@ impl<D: Device> Engine<D> {
             rebuilt_indexes: recovered.rebuilt,
             recovery_ms: recovered.milliseconds,
             clock_ahead_ms: self.clock_ahead_ms(),
+            memory_full_seconds: self.memory_full_seconds(),
+            disk_full_seconds: self.memory.growth.disk_full_seconds(),
             memory: self.memory_stats(),
             warnings: self.memory_warnings(),
             trouble: self.commit.failure().map(str::to_string).or_else(|| self.status.trouble()),
             tables: self.table_stats(),
         }
+    }
+
+    fn memory_full_seconds(&self) -> Option<u64> {
+        self.memory.growth.memory_full_seconds(self.memory_demand().budget)
     }
 
     fn table_stats(&self) -> Vec<TableStats> {
@@ -204,6 +251,11 @@ impl<D: Device> Engine<D> {
                 (keys, exact, committed.memory_bytes(), committed.disk_bytes(), committed.plain_bytes())
             }
         };
+        let blocks = match &generation.index {
+            TableIndex::Hash(_) => 0,
+            TableIndex::Ordered => self.ordered_of(generation).committed.blocks_of(generation.id),
+        };
+        let (of_blocks, of_values) = (self.block_cache.share_of(generation.id), self.cache.share_of(generation.id));
         TableStats {
             name: name.to_string(),
             kind: generation.kind(),
@@ -214,6 +266,14 @@ impl<D: Device> Engine<D> {
             index_plain_bytes: plain,
             inline_bytes: generation.settings.inline_bytes,
             block_compression: generation.settings.block_compression,
+            modes: generation.modes(),
+            blocks,
+            cached_blocks: of_blocks.entries,
+            cached_block_bytes: of_blocks.bytes,
+            cached_values: of_values.entries,
+            cached_value_bytes: of_values.bytes,
+            value_hits: generation.value_hits.sum(),
+            value_misses: generation.value_misses.sum(),
         }
     }
 }

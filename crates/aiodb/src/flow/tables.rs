@@ -12,7 +12,9 @@ use crate::store::catalog::TableSlot;
 use crate::store::commit::Operation;
 use crate::store::write_path::WritePath;
 use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::{Compression, Durability, Error, IndexKind, MAX_INLINE_BYTES, Result, TableOptions};
+use crate::{
+    Compression, Durability, Error, IndexKind, MAX_INLINE_BYTES, Result, StorageMode, TableModes, TableOptions,
+};
 
 impl<D: Device> WritePath<D> {
     pub(crate) fn create_table(&self, name: &str, options: &TableOptions) -> Result<Arc<TableSlot>> {
@@ -21,15 +23,54 @@ impl<D: Device> WritePath<D> {
         let _phase = InPhase::enter(&self.device, Phase::TableCreate);
         let settings = Settings::new(options);
         check_settings(&settings)?;
+        check_modes(settings.kind, options.modes)?;
         let _changing = self.catalog.changing.lock().expect("no code panics while it changes the catalog");
         self.check_new_name(name)?;
         self.prepare_index(&settings)?;
         let id = self.catalog.next_id();
-        self.change_tables(Kind::TableCreate, id, name, &settings.encode_made(false), || {
+        let made = self.change_tables(Kind::TableCreate, id, name, &settings.encode_made(false), || {
             self.catalog.apply_create(name, &settings, id);
             // Found before anybody else can drop it, and make another of its name.
             self.catalog.find(name)
-        })?
+        })??;
+        self.give_modes(&made, options.modes)?;
+        Ok(made)
+    }
+
+    /// Gives a table that was just made its modes; after an error the table is gone again. The caller holds `changing`.
+    pub(crate) fn give_modes(&self, made: &TableSlot, modes: TableModes) -> Result<()> {
+        if modes == TableModes::default() {
+            return Ok(());
+        }
+        self.change_modes(&made.name, modes).inspect_err(|_| {
+            // If this fails too, the store has failed, and the next opening finds an empty table or none.
+            let _ = self.drop_changing(made);
+        })
+    }
+
+    /// Changes what of a table memory keeps by preference.
+    pub(crate) fn set_table_modes(&self, name: &str, modes: TableModes) -> Result<()> {
+        self.commit.check()?;
+        let _changing = self.catalog.changing.lock().expect("no code panics while it changes the catalog");
+        let slot = self.catalog.find(name)?;
+        check_modes(slot.settings.kind, modes)?;
+        self.change_modes(name, modes)
+    }
+
+    /// The manifest alone has modes: they say nothing of what is on disk, so no record of the log is needed, and earlier programs pass over them.
+    /// The caller holds `changing`.
+    fn change_modes(&self, name: &str, modes: TableModes) -> Result<()> {
+        let Some(before) = self.catalog.set_modes(name, modes) else { return Ok(()) };
+        let pace = self.pace();
+        self.balance_memory(pace);
+        self.warming.ask(&*self.catalog.find(name)?.generation()?);
+        if planted::is_on(Bug::ModesForgotten) {
+            return Ok(());
+        }
+        self.checkpoint().inspect_err(|_| {
+            self.catalog.set_modes(name, before);
+            self.balance_memory(pace);
+        })
     }
 
     /// Refuses the name of a table that is there, or that is being made with its contents. The caller holds `changing`.
@@ -81,9 +122,14 @@ impl<D: Device> WritePath<D> {
 
     /// Drops this table, and no other that has its name since.
     pub(crate) fn drop_slot(&self, slot: &TableSlot) -> Result<()> {
-        let _phase = InPhase::enter(&self.device, Phase::TableDrop);
         let _changing = self.catalog.changing.lock().expect("no code panics while it changes the catalog");
         self.bound_gone()?;
+        self.drop_changing(slot)
+    }
+
+    /// [`WritePath::drop_slot`] of a caller that holds `changing`.
+    fn drop_changing(&self, slot: &TableSlot) -> Result<()> {
+        let _phase = InPhase::enter(&self.device, Phase::TableDrop);
         let (name, id) = (&slot.name, slot.generation()?.id);
         self.change_tables(Kind::TableDrop, id, name, &[], || {
             self.forget_generation(|| self.catalog.apply_drop(name, id));
@@ -128,6 +174,23 @@ impl<D: Device> WritePath<D> {
             self.note_freeing();
         }
         Ok(applied)
+    }
+}
+
+/// Refuses modes that contradict each other, or say nothing of such a table.
+pub(crate) fn check_modes(kind: IndexKind, TableModes { keys, values }: TableModes) -> Result<()> {
+    let refused = |allowed| Err(Error::Option { option: "keys", value: keys.name().into(), allowed });
+    match (keys, values) {
+        (StorageMode::Disk, StorageMode::Memory) => refused(
+            "memory or auto beside `values` = memory: a get whose key is on disk reads the disk before it knows of a value in memory",
+        ),
+        (StorageMode::Disk, _) if kind == IndexKind::Hash => {
+            refused("memory or auto in tables of kind `hash`: their slots are in memory always")
+        }
+        (StorageMode::Disk, _) if kind == IndexKind::Lmdb => {
+            refused("memory or auto in tables of kind `lmdb`: the system's page cache keeps what it has room for")
+        }
+        _ => Ok(()),
     }
 }
 

@@ -12,3 +12,4 @@ pub(crate) mod purge;
 pub(crate) mod reclaim;
 pub(crate) mod settle;
 pub(crate) mod spill;
+mod warm;

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use crate::Error;
 use crate::checksum::crc32c;
 use crate::format::position::{POSITION_BYTES, Position};
 use crate::format::record::RECORD_ALIGNMENT;
@@ -12,6 +11,7 @@ use crate::format::segment::{
 };
 use crate::format::settings::Settings;
 use crate::io::UNIT_BYTES;
+use crate::{Error, TableModes};
 
 /// The names of a manifest, that of the store and that of the sorted runs, and of its other copy.
 pub(crate) const MANIFEST_NAMES: [&str; 2] = ["MANIFEST", "MANIFEST.copy"];
@@ -63,6 +63,8 @@ pub(crate) struct ManifestTable {
     pub(crate) settings: Settings,
     /// The checkpoint that holds its hash index, 0 for none.
     pub(crate) checkpoint: u64,
+    /// What of it memory keeps by preference.
+    pub(crate) modes: TableModes,
 }
 
 /// A segment in a manifest.
@@ -142,6 +144,11 @@ impl Manifest {
             out.extend_from_slice(&segment.growth_bytes.to_le_bytes());
         }
         out.extend_from_slice(&self.taken_out.to_le_bytes());
+        for table in self.tables.iter().filter(|table| table.modes != TableModes::default()) {
+            out.extend_from_slice(&table.id.to_le_bytes());
+            out.extend_from_slice(&table.modes.to_bytes());
+            out.extend_from_slice(&[0; 2]);
+        }
         let length = out.len() as u64;
         put(&mut out, 0, MANIFEST_MAGIC);
         put(&mut out, 8, &self.features.version().to_le_bytes());
@@ -178,7 +185,8 @@ impl Manifest {
             let id = rest.u32()?;
             let name = String::from_utf8(rest.part()?.to_vec()).ok()?;
             let settings = Settings::decode(rest.part()?)?;
-            tables.push(ManifestTable { id, name, settings, checkpoint: rest.u64()? });
+            let (checkpoint, modes) = (rest.u64()?, TableModes::default());
+            tables.push(ManifestTable { id, name, settings, checkpoint, modes });
         }
         let mut segments = Vec::new();
         for _ in 0..rest.u32()? {
@@ -202,6 +210,16 @@ impl Manifest {
             }
         }
         let taken_out = if rest.0.is_empty() { 0 } else { rest.u64()? };
+        while !rest.0.is_empty() {
+            let id = rest.u32()?;
+            let modes = TableModes::from_bytes(array(rest.take(4)?, 0))?;
+            let table = tables.iter_mut().find(|table| table.id == id)?;
+            // One form for each manifest.
+            if modes == TableModes::default() || table.modes != TableModes::default() {
+                return None;
+            }
+            table.modes = modes;
+        }
         let (checkpoint, closed) = (u64_at(bytes, 40), bytes[48] == 1);
         Some(Manifest {
             checkpoint,

@@ -1,7 +1,7 @@
 //! The settings that a table is made with, and their bytes.
 
 use crate::format::segment::Features;
-use crate::{Compression, Error, IndexKind, MAX_INLINE_BYTES, Result, TableOptions};
+use crate::{Compression, Error, IndexKind, MAX_INLINE_BYTES, Result, StorageMode, TableModes, TableOptions};
 
 /// The first id of a user's table; lower ones prefix the ordered index's own keys.
 pub(crate) const FIRST_TABLE_ID: u32 = 16;
@@ -42,14 +42,16 @@ pub(crate) struct Settings {
 
 impl Settings {
     pub(crate) fn new(options: &TableOptions) -> Settings {
-        let TableOptions { kind, compression, merge, inline_bytes, block_compression, compaction_filter } =
+        // Modes are no settings: they change.
+        let TableOptions { kind, compression, merge, inline_bytes, block_compression, compaction_filter, modes: _ } =
             options.clone();
         Settings { kind, compression, merge, inline_bytes, block_compression, compaction_filter }
     }
 
-    pub(crate) fn options(&self) -> TableOptions {
+    /// The options of a table with these settings, which has these modes now.
+    pub(crate) fn options(&self, modes: TableModes) -> TableOptions {
         let Settings { kind, compression, merge, inline_bytes, block_compression, compaction_filter } = self.clone();
-        TableOptions { kind, compression, merge, inline_bytes, block_compression, compaction_filter }
+        TableOptions { kind, compression, merge, inline_bytes, block_compression, compaction_filter, modes }
     }
 
     /// Values of up to so many bytes lie in the memtable: those that come to its runs, and of a table that merges what operands are applied
@@ -142,6 +144,27 @@ impl Settings {
     }
 }
 
+impl TableModes {
+    /// By which the format names them: first that of the keys.
+    pub(crate) fn to_bytes(self) -> [u8; 2] {
+        [self.keys, self.values].map(|mode| match mode {
+            StorageMode::Auto => 0,
+            StorageMode::Memory => 1,
+            StorageMode::Disk => 2,
+        })
+    }
+
+    pub(crate) fn from_bytes(bytes: [u8; 2]) -> Option<TableModes> {
+        let [keys, values] = bytes.map(|byte| match byte {
+            0 => Some(StorageMode::Auto),
+            1 => Some(StorageMode::Memory),
+            2 => Some(StorageMode::Disk),
+            _ => None,
+        });
+        Some(TableModes { keys: keys?, values: values? })
+    }
+}
+
 /// Takes so many bytes off the front.
 fn take<'a, const N: usize>(bytes: &mut &'a [u8]) -> Option<&'a [u8; N]> {
     let (taken, rest) = bytes.split_first_chunk()?;
@@ -187,7 +210,7 @@ fn kind_from_byte(byte: u8) -> Option<IndexKind> {
 #[cfg(test)]
 mod tests {
     use super::Settings;
-    use crate::{Compression, IndexKind, TableOptions};
+    use crate::{Compression, IndexKind, StorageMode, TableModes, TableOptions};
 
     #[test]
     fn settings_with_a_filter_come_back_and_others_stay_as_they_were() {
@@ -233,7 +256,7 @@ mod tests {
                     ..IndexKind::Lsm.into()
                 };
                 let settings = Settings::new(&options);
-                assert_eq!(settings.options(), options);
+                assert_eq!(settings.options(TableModes::default()), options);
                 let encoded = settings.encode();
                 let at = 8 + filter.map_or(0, |name| name.len());
                 assert_eq!((encoded[0], &encoded[at..at + 2]), (6, &bytes[..]));
@@ -243,5 +266,17 @@ mod tests {
         }
         assert_eq!(Settings::decode(&[6, 0, 0, 0, 0, 0, 0, 0, 0, 0]), None, "a table without has another kind");
         assert_eq!(Settings::decode(&[6, 0, 0, 0, 0, 0, 0, 0, 3, 1]), None, "an unknown method");
+    }
+
+    #[test]
+    fn modes_come_back_by_their_bytes() {
+        let all =
+            StorageMode::ALL.into_iter().flat_map(|keys| StorageMode::ALL.map(|values| TableModes { keys, values }));
+        for modes in all {
+            assert_eq!(TableModes::from_bytes(modes.to_bytes()), Some(modes));
+        }
+        assert_eq!(TableModes::default().to_bytes(), [0, 0]);
+        let modes = TableModes { keys: StorageMode::Memory, values: StorageMode::Disk };
+        assert_eq!((modes.to_bytes(), TableModes::from_bytes([1, 3])), ([1, 2], None));
     }
 }

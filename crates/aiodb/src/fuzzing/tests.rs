@@ -24,7 +24,7 @@ use crate::format::run::marks::{Marks, NEVER};
 use crate::format::run::sealed::{COMPRESSED_HEADER_BYTES, seal_compressed};
 use crate::format::segment::{BatchHeader, Features, HEADER_BYTES, PendingHeader, Seed, SegmentHeader};
 use crate::format::settings::Settings;
-use crate::{Compression, IndexKind};
+use crate::{Compression, IndexKind, StorageMode, TableModes};
 
 /// Changed copies of all inputs of a target; `operations` opens a store for each.
 const CHANGED: usize = 1_500;
@@ -151,7 +151,13 @@ fn manifest() -> Manifest {
         taken_out: 7,
         time_ms: 1_700_000_000_000,
         features: Features::default(),
-        tables: vec![ManifestTable { id: 16, name, settings, checkpoint: 5 }],
+        tables: vec![ManifestTable {
+            id: 16,
+            name,
+            settings,
+            checkpoint: 5,
+            modes: TableModes { keys: StorageMode::Memory, values: StorageMode::Disk },
+        }],
         segments: vec![ManifestSegment {
             number: 3,
             records: 9,

@@ -33,6 +33,7 @@ mod steps;
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests;
 mod turns;
+pub(crate) mod warm;
 mod writer;
 
 use std::collections::{BTreeMap, BTreeSet};

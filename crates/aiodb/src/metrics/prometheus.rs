@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Distribution, Metrics};
+use super::{Distribution, Metrics, TableMetrics};
 
 /// The ends of buckets of times: powers of two of nanoseconds from a microsecond to a minute.
 const TIME_BOUNDS: std::ops::RangeInclusive<u32> = 10..=36;
@@ -36,7 +36,20 @@ enum Value<'a> {
     Counter(f64),
     Gauge(f64),
     Gauges(Vec<(&'static str, f64)>),
-    Histogram { unit: Unit, series: Vec<(&'static str, &'a Distribution)> },
+    /// A gauge that may say nothing.
+    Maybe(Option<f64>),
+    /// Of each table, by its name and further labels.
+    OfTables(Kind, Vec<(String, f64)>),
+    Histogram {
+        unit: Unit,
+        series: Vec<(&'static str, &'a Distribution)>,
+    },
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Counter,
+    Gauge,
 }
 
 #[derive(Clone, Copy)]
@@ -80,7 +93,8 @@ impl Metrics {
     }
 
     pub(super) fn families(&self) -> Vec<Family<'_>> {
-        let families = [self.reads(), self.writes(), self.index(), self.space(), self.memory(), self.opening()];
+        let families =
+            [self.reads(), self.writes(), self.index(), self.space(), self.memory(), self.tables(), self.opening()];
         families.into_iter().flatten().collect()
     }
 
@@ -202,6 +216,62 @@ impl Metrics {
         vec![
             gauge("memory_budget_bytes", "Memory that the store may take.", self.memory.budget_bytes),
             Family { name: "memory_bytes", help: "Memory by what takes it.", value: Value::Gauges(parts) },
+            Family {
+                name: "memory_full_seconds",
+                help: "Seconds until memory reaches the budget, where it grows.",
+                value: Value::Maybe(self.memory_full_seconds.map(|seconds| seconds as f64)),
+            },
+            Family {
+                name: "disk_full_seconds",
+                help: "Seconds until a disk is full, where it fills.",
+                value: Value::Maybe(self.disk_full_seconds.map(|seconds| seconds as f64)),
+            },
+        ]
+    }
+
+    /// What of each table is in memory. Shares are estimates.
+    fn tables(&self) -> Vec<Family<'_>> {
+        let of = |kind, name, help, value: &dyn Fn(&TableMetrics) -> Option<f64>| {
+            let sample = |table: &TableMetrics| {
+                let labels = format!("table=\"{}\"", escaped(&table.name));
+                value(table).map(|value| (labels, value))
+            };
+            Family { name, help, value: Value::OfTables(kind, self.tables.iter().filter_map(sample).collect()) }
+        };
+        let modes = self.tables.iter().map(|table| {
+            let (keys, values) = (table.modes.keys.name(), table.modes.values.name());
+            (format!("table=\"{}\",keys=\"{keys}\",values=\"{values}\"", escaped(&table.name)), 1.0)
+        });
+        vec![
+            Family {
+                name: "table_modes",
+                help: "1, with what of a table memory keeps by preference as labels.",
+                value: Value::OfTables(Kind::Gauge, modes.collect()),
+            },
+            of(
+                Kind::Gauge,
+                "table_keys_in_memory_ratio",
+                "Share of a table's keys in memory, an estimate.",
+                &|table| table.keys_in_memory,
+            ),
+            of(Kind::Gauge, "table_values_in_memory_ratio", "Share of its values in memory, an estimate.", &|table| {
+                table.values_in_memory
+            }),
+            of(Kind::Gauge, "table_cached_block_bytes", "Its bytes in the cache of blocks.", &|table| {
+                Some(table.cached_block_bytes as f64)
+            }),
+            of(Kind::Gauge, "table_cached_value_bytes", "Its bytes in the cache of values.", &|table| {
+                Some(table.cached_value_bytes as f64)
+            }),
+            of(
+                Kind::Counter,
+                "table_value_hits_total",
+                "Look-ups in the cache of values that were answered.",
+                &|table| Some(table.value_hits as f64),
+            ),
+            of(Kind::Counter, "table_value_misses_total", "Look-ups in the cache of values that were not.", &|table| {
+                Some(table.value_misses as f64)
+            }),
         ]
     }
 
@@ -240,8 +310,8 @@ fn histogram<'a>(name: &'static str, help: &'static str, unit: Unit, seen: &'a D
 impl Family<'_> {
     fn write(&self, text: &mut String) -> std::fmt::Result {
         let kind = match self.value {
-            Value::Counter(_) => "counter",
-            Value::Gauge(_) | Value::Gauges(_) => "gauge",
+            Value::Counter(_) | Value::OfTables(Kind::Counter, _) => "counter",
+            Value::Gauge(_) | Value::Gauges(_) | Value::Maybe(_) | Value::OfTables(Kind::Gauge, _) => "gauge",
             Value::Histogram { .. } => "histogram",
         };
         let name = format!("aiodb_{}", self.name);
@@ -250,6 +320,10 @@ impl Family<'_> {
             Value::Counter(value) | Value::Gauge(value) => writeln!(text, "{name} {value}"),
             Value::Gauges(values) => {
                 values.iter().try_for_each(|(label, value)| writeln!(text, "{name}{{{label}}} {value}"))
+            }
+            Value::Maybe(value) => value.iter().try_for_each(|value| writeln!(text, "{name} {value}")),
+            Value::OfTables(_, values) => {
+                values.iter().try_for_each(|(labels, value)| writeln!(text, "{name}{{{labels}}} {value}"))
             }
             Value::Histogram { unit, series } => {
                 series.iter().try_for_each(|(label, seen)| write_histogram(text, &name, label, *unit, seen))
@@ -268,4 +342,9 @@ fn write_histogram(text: &mut String, name: &str, label: &str, unit: Unit, seen:
     writeln!(text, "{name}_bucket{{{label}{comma}le=\"+Inf\"}} {count}")?;
     let labels = if label.is_empty() { String::new() } else { format!("{{{label}}}") };
     writeln!(text, "{name}_sum{labels} {}\n{name}_count{labels} {count}", seen.sum() as f64 / per_unit)
+}
+
+/// The value of a label as the format wants it.
+fn escaped(label: &str) -> String {
+    label.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

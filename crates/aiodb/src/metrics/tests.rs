@@ -1,4 +1,5 @@
-use super::{Histogram, Metrics};
+use super::{Histogram, Metrics, TableMetrics};
+use crate::{StorageMode, TableModes};
 
 fn metrics() -> Metrics {
     let times = Histogram::default();
@@ -14,6 +15,14 @@ fn metrics() -> Metrics {
         victim_live_percent: shares.snapshot(),
         segments_free: 7,
         recovery_ms: 1500,
+        memory_full_seconds: Some(61),
+        tables: vec![TableMetrics {
+            name: "of \"two words\"".into(),
+            modes: TableModes { keys: StorageMode::Memory, values: StorageMode::Auto },
+            keys_in_memory: Some(0.25),
+            value_hits: 8,
+            ..TableMetrics::default()
+        }],
         ..Metrics::default()
     }
 }
@@ -30,6 +39,12 @@ fn the_text_is_what_prometheus_reads() {
         "aiodb_write_wait_seconds_bucket{le=\"+Inf\"} 5\naiodb_write_wait_seconds_sum 1099.516630725\n\
          aiodb_write_wait_seconds_count 5\n",
         "aiodb_read_wait_seconds_bucket{path=\"get\",le=\"+Inf\"} 5\naiodb_read_wait_seconds_sum{path=\"get\"} 1099",
+        "# TYPE aiodb_memory_full_seconds gauge\naiodb_memory_full_seconds 61\n",
+        "# TYPE aiodb_disk_full_seconds gauge\n# HELP aiodb_table_modes ",
+        "aiodb_table_modes{table=\"of \\\"two words\\\"\",keys=\"memory\",values=\"auto\"} 1\n",
+        "aiodb_table_keys_in_memory_ratio{table=\"of \\\"two words\\\"\"} 0.25\n",
+        "# TYPE aiodb_table_values_in_memory_ratio gauge\n# HELP",
+        "# TYPE aiodb_table_value_hits_total counter\naiodb_table_value_hits_total{table=\"of \\\"two words\\\"\"} 8\n",
         "aiodb_reclaim_live_ratio_bucket{le=\"0.4\"} 0\naiodb_reclaim_live_ratio_bucket{le=\"0.64\"} 1\n",
     ] {
         assert!(text.contains(lines), "{lines}\nis missing in\n{text}");

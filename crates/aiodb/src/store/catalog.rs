@@ -2,16 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU16;
 
 use crate::budget::Accounts;
 use crate::format::segment::Features;
 use crate::format::settings::{FIRST_TABLE_ID, Settings};
 use crate::index::hash::HashIndex;
 use crate::index::snapshots::View;
+use crate::metrics::counter::Counter;
 use crate::store::epochs::Epochs;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Mutex, Rank, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use crate::{Compression, Error, IndexKind, Result};
+use crate::{Compression, Error, IndexKind, Result, StorageMode, TableModes};
 
 /// The incarnation of a table between two truncates: records name it by its id, which is never used again.
 pub(crate) struct Generation {
@@ -24,6 +26,11 @@ pub(crate) struct Generation {
     gone: AtomicBool,
     /// Whether the cache takes its values. Relaxed: what is cached a little longer is still right.
     cached: AtomicBool,
+    /// What of it memory keeps by preference, in the format's bytes. Relaxed, as `cached`.
+    modes: AtomicU16,
+    /// Look-ups of its values in the cache that were answered, and that were not.
+    pub(crate) value_hits: Counter,
+    pub(crate) value_misses: Counter,
     /// The checkpoint that holds a hash index (0 = none), and the index's changes that it has seen.
     pub(crate) checkpointed: Mutex<(u64, u64), { Rank::Checkpointed as u8 }>,
     /// Bytes of that checkpoint's file. Relaxed: an estimate that publishes nothing. Relaxed: an estimate that publishes nothing.
@@ -50,6 +57,9 @@ impl Generation {
             index,
             gone: AtomicBool::new(false),
             cached: AtomicBool::new(true),
+            modes: AtomicU16::new(0),
+            value_hits: Counter::default(),
+            value_misses: Counter::default(),
             checkpointed: Mutex::default(),
             checkpoint_bytes: AtomicU64::new(0),
         }
@@ -79,7 +89,28 @@ impl Generation {
 
     /// Whether values of it are put into the cache.
     pub(crate) fn is_cached(&self) -> bool {
-        self.cached.load(Ordering::Relaxed)
+        self.cached.load(Ordering::Relaxed) && self.modes().values != StorageMode::Disk
+    }
+
+    /// What of it memory keeps by preference.
+    pub(crate) fn modes(&self) -> TableModes {
+        let bytes = self.modes.load(Ordering::Relaxed).to_le_bytes();
+        TableModes::from_bytes(bytes).expect("only modes are stored here")
+    }
+
+    pub(crate) fn set_modes(&self, modes: TableModes) {
+        self.modes.store(u16::from_le_bytes(modes.to_bytes()), Ordering::Relaxed);
+    }
+
+    /// Whether memory keeps its values by preference.
+    pub(crate) fn prefers_values(&self) -> bool {
+        self.modes().values == StorageMode::Memory && self.cached.load(Ordering::Relaxed)
+    }
+
+    /// Whether it keeps blocks of its runs by preference: without the keys that lead to them values would be read from the disk all the same.
+    pub(crate) fn prefers_blocks(&self) -> bool {
+        let modes = self.modes();
+        self.kind() == IndexKind::Lsm && (modes.keys == StorageMode::Memory || modes.values == StorageMode::Memory)
     }
 
     pub(crate) fn set_cached(&self, cached: bool) {
@@ -294,13 +325,16 @@ impl Catalog {
         tables.next_id = tables.next_id.max(id + 1);
         self.add_features(settings.features());
         let generation = Arc::new(Generation::new(id, settings.clone(), self.segment_bytes, &self.accounts));
-        tables.by_id.insert(id, Arc::clone(&generation));
         let fresh = || {
             let (name, store) = (name.to_string(), self.store);
             Arc::new(TableSlot { name, settings: settings.clone(), store, current: RwLock::default() })
         };
         let slot = Arc::clone(tables.by_name.entry(name.to_string()).or_insert_with(fresh));
         let old = Self::id(&slot).and_then(|old| tables.remove(old));
+        if let Some(old) = &old {
+            generation.set_modes(old.modes());
+        }
+        tables.by_id.insert(id, Arc::clone(&generation));
         slot.set(Some(generation));
         old
     }
@@ -313,6 +347,15 @@ impl Catalog {
         let old = tables.remove(id);
         slot.set(None);
         old
+    }
+
+    /// Sets the modes of a table, if it is there. Returns those that it had.
+    pub(crate) fn set_modes(&self, name: &str, modes: TableModes) -> Option<TableModes> {
+        let tables = self.read();
+        let generation = tables.by_name.get(name)?.generation().ok()?;
+        let before = generation.modes();
+        generation.set_modes(modes);
+        Some(before)
     }
 
     fn id(slot: &TableSlot) -> Option<u32> {

@@ -1,11 +1,12 @@
 //! The budget of an open store: what was chosen, what there is, and the bounds that follow from both.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use crate::budget::{Accounts, BUFFER_BYTES, Bounds, Demand, Held, Limits, Part, default_bytes, most_default_bytes};
 use crate::index::memtable::{KEY_BYTES, MAX_ACTIVE_KEYS};
 use crate::index::snapshots::VERSION_MEMORY_BYTES;
+use crate::store::growth::Growth;
 use crate::{Error, Options, Result};
 
 /// An ordered index has an active memtable and one that is being committed.
@@ -36,6 +37,17 @@ const LOOK_PERIOD_MS: u64 = 200;
 /// was not a moment ago.
 const STEP_SHARE: usize = 16;
 
+/// What tables want in memory by their modes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Wishes {
+    /// Whether one wants blocks of its runs there.
+    pub(crate) blocks: bool,
+    /// Whether one wants its values there.
+    pub(crate) values: bool,
+    /// What the blocks of all runs would take in the cache.
+    pub(crate) all_block_bytes: u64,
+}
+
 /// What may be looked at often. All numbers are Relaxed: they publish nothing, and a bound may be met late.
 pub(crate) struct Memory {
     pub(crate) accounts: Arc<Accounts>,
@@ -47,6 +59,11 @@ pub(crate) struct Memory {
     looked_ms: AtomicU64,
     /// See [`Memory::memtable_keys`].
     memtable_keys: AtomicUsize,
+    /// See [`Wishes`].
+    prefers_blocks: AtomicBool,
+    prefers_values: AtomicBool,
+    all_block_bytes: AtomicU64,
+    pub(crate) growth: Growth,
     /// The memory of batches, which is there as long as the store is open.
     _batches: Held,
 }
@@ -63,6 +80,10 @@ impl Memory {
             machine_read_ms: AtomicU64::new(now_ms),
             looked_ms: AtomicU64::new(now_ms),
             memtable_keys: AtomicUsize::new(0),
+            prefers_blocks: AtomicBool::new(false),
+            prefers_values: AtomicBool::new(false),
+            all_block_bytes: AtomicU64::new(0),
+            growth: Growth::default(),
             _batches: batches,
         };
         memory.choose(options.memory_bytes, options)?;
@@ -134,6 +155,21 @@ impl Memory {
             && self.looked_ms.compare_exchange(looked_ms, now_ms, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
+    /// Notes what tables want in memory.
+    pub(crate) fn note_wishes(&self, wishes: Wishes) {
+        self.prefers_blocks.store(wishes.blocks, Ordering::Relaxed);
+        self.prefers_values.store(wishes.values, Ordering::Relaxed);
+        self.all_block_bytes.store(wishes.all_block_bytes, Ordering::Relaxed);
+    }
+
+    fn wishes(&self) -> Wishes {
+        Wishes {
+            blocks: self.prefers_blocks.load(Ordering::Relaxed),
+            values: self.prefers_values.load(Ordering::Relaxed),
+            all_block_bytes: self.all_block_bytes.load(Ordering::Relaxed),
+        }
+    }
+
     /// Keys that the memtable of an ordered index takes, at most.
     pub(crate) fn memtable_keys(&self) -> usize {
         self.memtable_keys.load(Ordering::Relaxed)
@@ -148,7 +184,7 @@ impl Memory {
 
     /// What there is, and what the parts of a store with so many ordered indexes would take.
     pub(crate) fn demand(&self, options: &Options, indexes: u64) -> Demand {
-        let (chosen, kept) = (self.chosen.load(Ordering::Relaxed), self.kept());
+        let (chosen, kept, wishes) = (self.chosen.load(Ordering::Relaxed), self.kept(), self.wishes());
         let mut demand = Demand {
             budget: chosen,
             fixed: kept + BUFFER_BYTES,
@@ -157,13 +193,20 @@ impl Memory {
             versions: versions(options),
             block_cache: block_cache(options, chosen == 0),
             cache: options.cache_bytes,
+            cache_takes_rest: wishes.values && options.cache_bytes == 0,
         };
         if chosen == 0 {
             demand.budget = default_bytes(self.machine(), u64::from(options.memory_shared_by), demand.needed());
         }
         if options.block_cache_bytes.is_none() {
             let usual = (demand.budget / BLOCK_CACHE_SHARE).clamp(LEAST_BLOCK_CACHE_BYTES, MOST_BLOCK_CACHE_BYTES);
-            demand.block_cache.most = usual;
+            let all = wishes.all_block_bytes.max(LEAST_BLOCK_CACHE_BYTES);
+            demand.block_cache.most = match wishes {
+                // What blocks cannot use is for values.
+                Wishes { values: true, .. } if options.cache_bytes == 0 => all,
+                Wishes { blocks: true, .. } => usual.max(all),
+                _ => usual,
+            };
         }
         // A moment's buffers make the default no larger.
         Demand { fixed: kept + self.accounts.bytes(Part::Buffers).max(BUFFER_BYTES), ..demand }

@@ -10,6 +10,7 @@ use crate::store::purging::Purging;
 use crate::store::reclaiming::Reclaiming;
 use crate::store::spilling::Spilling;
 use crate::store::suspicion::Suspicion;
+use crate::store::warming::Warming;
 use crate::sync::{Mutex, Rank};
 
 /// The layer of upkeep.
@@ -21,6 +22,8 @@ pub(crate) struct Upkeep<D: Device> {
     pub(crate) suspicion: Suspicion,
     /// Places of `hash` tables on their way to runs.
     pub(crate) spilling: Spilling<D>,
+    /// What is to be brought into memory.
+    pub(crate) warming: Warming,
     /// What compaction filters have given up.
     pub(crate) dropping: Dropping,
     pub(crate) appends: AppendPath<D>,

@@ -117,6 +117,8 @@ ranks! {
     CacheShard,
     /// Keys that compaction filters have given up: `Dropping::queue`.
     Dropping,
+    /// Tables that are to be brought into memory: `Warming::queue`.
+    Warming,
     /// Tags to be settled and keys to be folded: `Settling::queue`.
     Queue,
     /// Keys that the next writer folds: `Urgent::keys`.
@@ -129,6 +131,8 @@ ranks! {
     Doubt,
     /// Writers that wait for a commit of the memtable.
     Throttle,
+    /// How memory and disk have grown: `Growth::samples`.
+    Growth,
     /// The last failure of background work.
     Trouble,
     /// Why a record was not moved: `AppendPath::unmoved`.

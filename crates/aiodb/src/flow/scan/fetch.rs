@@ -147,8 +147,15 @@ impl<D: Device> Fetch<D> {
         })
     }
 
-    pub(super) fn view(&self) -> View {
-        View { cached: self.is_short(), ..self.moment.view }
+    /// What it sees of values.
+    fn view(&self) -> View {
+        let wants_cache = self.is_short() || self.generation.prefers_values();
+        View { cached: wants_cache && self.generation.is_cached(), ..self.moment.view }
+    }
+
+    /// What it sees of the index.
+    pub(super) fn index_view(&self) -> View {
+        View { cached: self.is_short() || self.generation.prefers_blocks(), ..self.moment.view }
     }
 
     /// Whether the scan has not come far.

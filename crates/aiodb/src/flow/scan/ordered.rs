@@ -78,7 +78,7 @@ impl<D: Device> Ordered<D> {
         let range = (as_slice(from), as_slice(to));
         let backward = self.options.backward;
         let index = fetch.engine.ordered_of(&fetch.generation);
-        let (found, reached) = index.range(range, backward, self.step, &fetch.view(), &mut self.walk)?;
+        let (found, reached) = index.range(range, backward, self.step, &fetch.index_view(), &mut self.walk)?;
         if backward {
             self.found.extend(found.into_iter().rev());
         } else {

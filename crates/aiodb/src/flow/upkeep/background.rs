@@ -315,6 +315,11 @@ impl<D: Device> Engine<D> {
             false
         });
         let spilled = some(self.spill_hashes())? || spilled;
+        // Nothing else needs that.
+        let warmed = self.warm_some().unwrap_or_else(|error| {
+            self.note_trouble(&error);
+            false
+        });
         let deleted = some(self.delete_ranges())?;
         let merged = some(self.merge_some())?;
         let filtered = some(self.filter_some())?;
@@ -346,7 +351,7 @@ impl<D: Device> Engine<D> {
         if let Some(refusal) = refusal {
             self.note_trouble(&refusal);
         }
-        Ok(reclaimed || settled || spilled || deleted || merged || filtered || purges)
+        Ok(reclaimed || settled || spilled || warmed || deleted || merged || filtered || purges)
     }
 
     /// Whether nothing was written since this was asked last.

@@ -225,7 +225,8 @@ impl<D: Device> Upkeep<D> {
             let Ok(generation) = slot.generation() else { continue };
             let checkpointed = *generation.checkpointed.lock().expect("no code panics while it makes a checkpoint");
             let (name, settings) = (slot.name.clone(), slot.settings.clone());
-            tables.push(ManifestTable { id: generation.id, name, settings, checkpoint: checkpointed.0 });
+            let (id, checkpoint, modes) = (generation.id, checkpointed.0, generation.modes());
+            tables.push(ManifestTable { id, name, settings, checkpoint, modes });
         }
         let in_use = self.in_use_for(checkpoint);
         let next_life = self.commit.next_life();

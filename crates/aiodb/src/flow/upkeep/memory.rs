@@ -1,12 +1,15 @@
 //! Looks at what the parts of the store take of its budget of memory, and moves the bounds of those that can give memory back.
 
-use crate::Result;
 use crate::budget::{Demand, MemoryStats, Part};
+use crate::cache::Preferences;
 use crate::index::memtable::MemtableRoom;
 use crate::index::ordered::OrderedIndex;
 use crate::io::Device;
-use crate::store::memory::listed_of;
+use crate::store::catalog::Generation;
+use crate::store::growth::Sample;
+use crate::store::memory::{Wishes, listed_of};
 use crate::store::read_path::ReadPath;
+use crate::{IndexKind, Result, StorageMode};
 
 const MIB: u64 = 1 << 20;
 
@@ -20,12 +23,43 @@ pub(crate) enum Pace {
 }
 
 impl<D: Device> ReadPath<D> {
+    /// Tells caches and budget what tables want in memory by their modes.
+    fn prefer_tables(&self) {
+        let generations = self.catalog.generations();
+        let those = |are: fn(&Generation) -> bool| {
+            generations.iter().filter(|generation| are(generation)).map(|generation| generation.id).collect::<Vec<_>>()
+        };
+        let blocks = Preferences {
+            preferred: those(Generation::prefers_blocks),
+            refused: those(|generation| generation.modes().keys == StorageMode::Disk),
+        };
+        let values = Preferences {
+            preferred: those(Generation::prefers_values),
+            refused: those(|generation| generation.modes().values == StorageMode::Disk),
+        };
+        let mut wishes =
+            Wishes { blocks: !blocks.preferred.is_empty(), values: !values.preferred.is_empty(), ..Wishes::default() };
+        if wishes.blocks || wishes.values {
+            let runs = self.ordered.get(IndexKind::Lsm).map_or(0, |ordered| ordered.committed.plain_bytes());
+            // An entry of the cache has a header, and its blocks have unused ends.
+            wishes.all_block_bytes = runs + runs / 4;
+        }
+        self.memory.note_wishes(wishes);
+        self.block_cache.prefer(blocks);
+        self.cache.prefer(values);
+    }
+
     /// [`ReadPath::balance_memory`], if the last look is long enough ago.
     pub(crate) fn balance_memory_if_due(&self) {
         let now_ms = self.device.clock_ms();
         if self.memory.is_due(now_ms) {
             self.memory.refresh_machine(now_ms, || self.device.memory_bytes());
             self.balance_memory(Pace::Step);
+            self.memory.growth.note_if_due(now_ms, || Sample {
+                at_ms: now_ms,
+                memory_used: self.memory_stats().used_bytes(),
+                disk_free: self.segments.directories().iter().filter_map(|path| self.device.free_bytes(path)).min(),
+            });
         }
     }
 
@@ -49,6 +83,7 @@ impl<D: Device> ReadPath<D> {
 
     /// [`ReadPath::balance_memory`] for so many ordered indexes.
     fn balance_memory_for(&self, indexes: u64, pace: Pace) {
+        self.prefer_tables();
         let bounds = self.memory.demand(&self.options, indexes).bounds();
         self.memory.bound_memtables(&bounds, &self.options, pace == Pace::AtOnce);
         self.snapshots.bound_versions(listed_of(bounds.versions));
@@ -75,14 +110,18 @@ impl<D: Device> ReadPath<D> {
     /// Changes the budget of an open store, or leaves it to the store again.
     pub(crate) fn set_memory_bytes(&self, bytes: Option<u64>) -> Result<()> {
         self.memory.choose(bytes, &self.options)?;
-        // The writer and upkeep take the other steps, where the store has threads for that.
-        self.balance_memory(if self.options.read_only || !self.options.background { Pace::AtOnce } else { Pace::Step });
+        self.balance_memory(self.pace());
         Ok(())
     }
 
     /// What the slots of all `hash` tables may take together.
     pub(crate) fn hash_bound(&self) -> u64 {
         self.memory.hash_bound(&self.options, self.ordered.open().count() as u64)
+    }
+
+    /// How caches come to bounds that somebody has changed: the writer and upkeep take the other steps, where the store has threads for that.
+    pub(crate) fn pace(&self) -> Pace {
+        if self.options.read_only || !self.options.background { Pace::AtOnce } else { Pace::Step }
     }
 
     /// The budget, and what each part takes of it.

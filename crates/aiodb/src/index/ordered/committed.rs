@@ -250,6 +250,14 @@ impl<D: Device> Committed<D> {
         }
     }
 
+    /// How many blocks of runs have keys of a table.
+    pub(crate) fn blocks_of(&self, table: u32) -> u64 {
+        match self {
+            Committed::Lmdb(_) => 0,
+            Committed::Runs(runs) => runs.blocks_of(table),
+        }
+    }
+
     /// Bytes that the files would have if no block of runs were compressed.
     pub(crate) fn plain_bytes(&self) -> u64 {
         match self {

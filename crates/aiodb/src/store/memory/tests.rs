@@ -148,3 +148,29 @@ fn slots_of_hash_tables_follow_the_budget() {
     let bound = memory(&shared, 24 << 30).expect("it is enough").hash_bound(&shared, 1);
     assert!((3000 * MIB..3072 * MIB).contains(&bound), "{bound} bytes");
 }
+
+#[test]
+fn tables_that_want_values_or_blocks_in_memory_change_what_caches_may_take() {
+    let options = Options { memory_bytes: Some(1 << 30), ..Options::default() };
+    let memory = memory(&options, 8 << 30).expect("it is enough");
+    let with = |wishes, options: &Options| {
+        memory.note_wishes(wishes);
+        let demand = memory.demand(options, 1);
+        (demand.block_cache.most, demand.cache_takes_rest)
+    };
+    let blocks = Wishes { blocks: true, values: false, all_block_bytes: 700 * MIB };
+    assert_eq!(with(Wishes::default(), &options), (512 * MIB, false));
+    assert_eq!(with(blocks, &options), (700 * MIB, false), "all that there are");
+    assert_eq!(
+        with(Wishes { all_block_bytes: 90 * MIB, ..blocks }, &options),
+        (512 * MIB, false),
+        "others have blocks too"
+    );
+    let values = Wishes { values: true, all_block_bytes: 90 * MIB, ..blocks };
+    assert_eq!(with(values, &options), (90 * MIB, true), "no more than there are");
+    assert_eq!(with(Wishes { all_block_bytes: 0, ..values }, &options), (LEAST_BLOCK_CACHE_BYTES, true));
+    let chosen = Options { cache_bytes: 5 * MIB, ..options.clone() };
+    assert_eq!(with(values, &chosen), (512 * MIB, false), "the size of the cache of values is chosen");
+    let chosen = Options { block_cache_bytes: Some(7 * MIB), ..options.clone() };
+    assert_eq!(with(values, &chosen), (7 * MIB, true));
+}

@@ -8,7 +8,7 @@ use super::source::UNKNOWN_OPERATOR;
 use crate::flow::operation::Stored;
 use crate::format::record::{Form, Kind, Record};
 use crate::format::settings::Settings;
-use crate::{Db, Durability, Result, Table, WriteOptions};
+use crate::{Db, Durability, Result, Table, TableModes, WriteOptions};
 
 /// A table of the old store.
 pub(super) struct OldTable<'a> {
@@ -33,7 +33,7 @@ impl<'a> Writer<'a> {
     /// The table of this name, made if it is missing.
     pub(super) fn table(&mut self, id: u32, name: &str, settings: &Settings) -> Result<&Table> {
         if !self.tables.contains_key(&id) {
-            let table = self.db.create_table_with(name, settings.options())?;
+            let table = self.db.create_table_with(name, settings.options(TableModes::default()))?;
             if settings.merge.as_deref() == Some(UNKNOWN_OPERATOR) {
                 let note = format!(
                     "nothing says which operator merges table `{name}`: it is read with the one registered as \

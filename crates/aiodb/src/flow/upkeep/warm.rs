@@ -1,0 +1,218 @@
+//! Brings what the modes of tables want in memory there, in steps, as long as the caches have room: values when the store is opened, and when the
+//! modes of a table change, and when they are written or read later; blocks of runs then, and when a flush or a merge has written them.
+
+use std::ops::Bound;
+
+use crate::format::location::Location;
+use crate::format::record::Kind;
+use crate::index::Candidate;
+use crate::index::codec::{decode_key, prefix_key};
+use crate::index::hash::{HashIndex, SHARDS};
+use crate::index::memtable::Reached;
+use crate::index::runs::scan::RunWalk;
+use crate::index::snapshots::View;
+use crate::io::Device;
+use crate::io::buffer::AlignedBuffer;
+use crate::store::catalog::{Generation, TableIndex};
+use crate::store::upkeep::Upkeep;
+use crate::store::warming::Warm;
+use crate::{IndexKind, Result};
+
+/// Keys that a step looks at, at most.
+const KEYS_PER_STEP: usize = 256;
+
+/// Bytes of the values that it reads, unless one has more.
+const BYTES_PER_STEP: usize = 2 << 20;
+
+/// Values that lie no further apart come in one read...
+const GAP_BYTES: u32 = 16 << 10;
+
+/// ...of so many bytes at most, unless one value has more.
+const READ_BYTES: u32 = 512 << 10;
+
+/// A value that is to be read. A `hash` table does not know its key.
+struct Wanted {
+    key: Option<Vec<u8>>,
+    candidate: Candidate,
+}
+
+impl Wanted {
+    fn location(&self) -> Location {
+        self.candidate.location
+    }
+}
+
+/// What a step has come to.
+enum Warmed {
+    /// There is more to do, from here on.
+    Until(Warm),
+    Wholly,
+}
+
+impl<D: Device> Upkeep<D> {
+    /// Does a step with blocks of runs, and one with the values of a table that waits. True if there was anything to do.
+    pub(crate) fn warm_some(&self) -> Result<bool> {
+        let with_blocks = self.warm_blocks()?;
+        Ok(self.warm_table()? || with_blocks)
+    }
+
+    /// Blocks of all tables that want theirs in memory, also those of files that flushes and merges have written since.
+    fn warm_blocks(&self) -> Result<bool> {
+        let tables = self.block_cache.preferred();
+        let Some(ordered) = self.ordered.get(IndexKind::Lsm).filter(|_| !tables.is_empty()) else { return Ok(false) };
+        let Some(runs) = ordered.committed.runs().filter(|_| !self.block_cache.is_full()) else { return Ok(false) };
+        let from = self.warming.blocks();
+        let (to, may_be_more) = runs.warm_some(from, &tables)?;
+        self.warming.set_blocks(from, to);
+        Ok(may_be_more)
+    }
+
+    /// Values of the table that waits longest.
+    fn warm_table(&self) -> Result<bool> {
+        let Some(warm) = self.warming.take() else { return Ok(false) };
+        let Some(generation) = self.catalog.generation(warm.table) else { return Ok(true) };
+        if !generation.prefers_values() || !self.cache.is_on() || self.cache.is_full() {
+            return Ok(true);
+        }
+        // A table that cannot be read is left alone: who asks for it learns why.
+        let warmed = match &generation.index {
+            TableIndex::Ordered => self.warm_ordered(&generation, warm)?,
+            TableIndex::Hash(index) => self.warm_hash(&generation, index, warm)?,
+        };
+        if let Warmed::Until(warm) = warmed {
+            self.warming.put_back(warm);
+        }
+        Ok(true)
+    }
+
+    /// The next keys of an ordered table.
+    fn warm_ordered(&self, generation: &Generation, warm: Warm) -> Result<Warmed> {
+        let _guard = self.epochs.pin();
+        let (first, end) = (prefix_key(generation.id, &[]), prefix_key(generation.id + 1, &[]));
+        let from = warm.behind.as_deref().map_or(Bound::Included(&*first), Bound::Excluded);
+        let (range, mut walk) = ((from, Bound::Excluded(&*end)), RunWalk::default());
+        let ordered = self.ordered_of(generation);
+        let (found, reached) = ordered.range(range, false, KEYS_PER_STEP, &View::LATEST, &mut walk)?;
+        let mut until = match reached {
+            Reached::Key(key) => Some(key.to_vec()),
+            Reached::End => None,
+        };
+        let (mut wanted, mut bytes) = (Vec::new(), 0);
+        for (index_key, chain) in found {
+            let key = decode_key(&index_key).map(|(_, key)| key.to_vec());
+            let candidates = chain.candidates(0).filter(|candidate| self.is_to_be_warmed(candidate));
+            // Of a key that is not stored whole a get brings the value.
+            for candidate in candidates.filter(|_| key.is_some()) {
+                bytes += candidate.location.length as usize;
+                wanted.push(Wanted { key: key.clone(), candidate });
+            }
+            if bytes >= BYTES_PER_STEP {
+                until = Some(index_key.to_vec());
+                break;
+            }
+        }
+        self.warm_values(generation, wanted)?;
+        Ok(until.map_or(Warmed::Wholly, |key| Warmed::Until(Warm { behind: Some(key), ..warm })))
+    }
+
+    /// The next places of a `hash` table: shard by shard, in each in the order of the log.
+    fn warm_hash(&self, generation: &Generation, index: &HashIndex, mut warm: Warm) -> Result<Warmed> {
+        let _guard = self.epochs.pin();
+        let (mut wanted, mut looked, mut bytes) = (Vec::new(), 0, 0);
+        while looked < KEYS_PER_STEP && bytes < BYTES_PER_STEP && warm.shard < SHARDS {
+            let places = next_places(index, &warm, KEYS_PER_STEP - looked);
+            if places.is_empty() {
+                (warm.shard, warm.after) = (warm.shard + 1, None);
+            }
+            for location in places {
+                (looked, warm.after) = (looked + 1, Some(location));
+                let candidate = Candidate { location, known: None };
+                if self.is_to_be_warmed(&candidate) {
+                    bytes += location.length as usize;
+                    wanted.push(Wanted { key: None, candidate });
+                }
+                if bytes >= BYTES_PER_STEP {
+                    break;
+                }
+            }
+        }
+        self.warm_values(generation, wanted)?;
+        Ok(if warm.shard < SHARDS { Warmed::Until(warm) } else { Warmed::Wholly })
+    }
+
+    /// Whether a get would find an entry of the cache for it, if there were one.
+    fn is_to_be_warmed(&self, candidate: &Candidate) -> bool {
+        let is_fit = candidate.known.as_ref().is_none_or(|entry| {
+            let has_value = matches!(entry.kind, Kind::Put | Kind::Merge);
+            has_value && !entry.form.chunked && entry.form.expires_ms.is_none() && entry.inline.is_none()
+        });
+        is_fit && !self.has_cached(candidate.location)
+    }
+
+    /// Reads values into the cache: those that lie near each other together. Batches that are not written yet are left out: their values are in
+    /// memory, and come to the cache when they are read. The caller holds a guard of the epoch.
+    fn warm_values(&self, generation: &Generation, mut wanted: Vec<Wanted>) -> Result<()> {
+        wanted.retain(|wanted| {
+            let segment = self.segments.find(wanted.location().segment);
+            segment.is_some_and(|segment| self.is_written(segment, wanted.location()))
+        });
+        wanted.sort_unstable_by_key(|wanted| order(&wanted.location()));
+        let is_near = |one: &Wanted, next: &Wanted| {
+            let (one, next) = (one.location(), next.location());
+            one.segment == next.segment && next.offset.saturating_sub(one.offset + one.length) <= GAP_BYTES
+        };
+        for near in wanted.chunk_by(is_near) {
+            let mut rest = near;
+            while let Some(first) = rest.first() {
+                let start = first.location().offset;
+                let fits = |wanted: &Wanted| wanted.location().offset + wanted.location().length - start <= READ_BYTES;
+                let count = rest.iter().take_while(|wanted| fits(wanted)).count().max(1);
+                let (together, others) = rest.split_at(count);
+                self.warm_together(generation, together)?;
+                rest = others;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads values of one segment at once.
+    fn warm_together(&self, generation: &Generation, wanted: &[Wanted]) -> Result<()> {
+        let start = wanted[0].location();
+        let end = |wanted: &Wanted| wanted.location().offset as usize + self.read_length(wanted.location());
+        let length = wanted.iter().map(end).max().map_or(0, |end| end - start.offset as usize);
+        let segment = self.segment_of(start)?;
+        let mut buffer = AlignedBuffer::new(self.blocks_bytes(start, length));
+        let head = self.read_blocks(segment, start, length, &mut buffer)?;
+        for Wanted { key, candidate } in wanted {
+            let location = candidate.location;
+            let at = head + (location.offset - start.offset) as usize;
+            let bytes = &buffer[at..at + self.read_length(location)];
+            match key {
+                Some(key) => self.interpret(generation.id, key, candidate, &View::LATEST, bytes).map(drop)?,
+                None => {
+                    let record = self.decode(location, bytes)?;
+                    self.interpret(generation.id, record.key, candidate, &View::LATEST, bytes).map(drop)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The next places of the shard at which a table has come, in the order of the log, at most so many.
+fn next_places(index: &HashIndex, warm: &Warm, most: usize) -> Vec<Location> {
+    let is_next = |place: &&Location| warm.after.is_none_or(|after| order(place) > order(&after));
+    let mut places = Vec::new();
+    index.for_each_run(warm.shard, &mut |run| places.extend(run.iter().filter(is_next).copied()));
+    if places.len() > most {
+        places.select_nth_unstable_by_key(most - 1, order);
+        places.truncate(most);
+    }
+    places.sort_unstable_by_key(order);
+    places
+}
+
+/// The order of places in the log's files.
+fn order(place: &Location) -> (u32, u32) {
+    (place.segment, place.offset)
+}

@@ -5,7 +5,7 @@ use crate::exit::Exit;
 use crate::options::{IndexChoice, LsmArgs, StoreArgs};
 use crate::output::Output;
 use crate::progress::{Progress, rate};
-use aiodb::{Compression, Durability, IndexKind, TableOptions};
+use aiodb::{Compression, Durability, IndexKind, StorageMode, TableModes, TableOptions};
 use clap::Args;
 use indicatif::HumanCount;
 use serde_json::json;
@@ -79,6 +79,9 @@ impl CopyTableArgs {
         let block_compression = self.lsm.block_compression.unwrap_or(kept);
         // Only sorted runs ask filters.
         let compaction_filter = from.compaction_filter.clone().filter(|_| kind == IndexKind::Lsm);
-        TableOptions { kind, inline_bytes, block_compression, compaction_filter, ..from.clone() }
+        // And only blocks of these can be kept out of memory.
+        let keys = if kind == from.kind { from.modes.keys } else { StorageMode::Auto };
+        let modes = TableModes { keys, ..from.modes };
+        TableOptions { kind, inline_bytes, block_compression, compaction_filter, modes, ..from.clone() }
     }
 }

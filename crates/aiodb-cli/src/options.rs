@@ -2,7 +2,10 @@
 
 use crate::error::CliError;
 use aiodb::merge::{Add, Append, Frames};
-use aiodb::{Backend, Compression, Db, Durability, IndexKind, MergeOperators, Options, Table, TableOptions};
+use aiodb::{
+    Backend, Compression, Db, Durability, IndexKind, MergeOperators, Options, StorageMode, Table, TableModes,
+    TableOptions,
+};
 use clap::{Args, ValueEnum, value_parser};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -162,6 +165,48 @@ impl IndexArgs {
                 Ok(db.create_table_with(name, self.lsm.options(kind))?)
             }
             (_, Err(error)) => Err(error.into()),
+        }
+    }
+}
+
+/// What of a table memory keeps by preference.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct ModeArgs {
+    /// Where the keys of the table are to be, as far as memory goes: the blocks of its index if that is `lsm`
+    #[arg(long, value_enum, value_name = "WHERE")]
+    pub keys: Option<ModeChoice>,
+    /// Where its values are to be, as far as memory goes; in memory only with the keys
+    #[arg(long, value_enum, value_name = "WHERE")]
+    pub values: Option<ModeChoice>,
+}
+
+impl ModeArgs {
+    /// The modes of a table that has others now.
+    pub fn change(self, now: TableModes) -> TableModes {
+        TableModes {
+            keys: self.keys.map_or(now.keys, StorageMode::from),
+            values: self.values.map_or(now.values, StorageMode::from),
+        }
+    }
+}
+
+/// [`StorageMode`] on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ModeChoice {
+    /// In memory what is asked for, as far as the store's options give it room
+    Auto,
+    /// In memory, before what other tables have there
+    Memory,
+    /// On disk: caches take nothing of it
+    Disk,
+}
+
+impl From<ModeChoice> for StorageMode {
+    fn from(choice: ModeChoice) -> StorageMode {
+        match choice {
+            ModeChoice::Auto => StorageMode::Auto,
+            ModeChoice::Memory => StorageMode::Memory,
+            ModeChoice::Disk => StorageMode::Disk,
         }
     }
 }

@@ -1,10 +1,10 @@
-//! `tables`, `create-table`, `truncate` and `drop`.
+//! `tables`, `create-table`, `alter-table`, `truncate` and `drop`.
 
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::options::{IndexChoice, LsmArgs, ReadArgs, StoreArgs};
+use crate::options::{IndexChoice, LsmArgs, ModeArgs, ReadArgs, StoreArgs};
 use crate::output::Output;
-use aiodb::{Db, Durability, TableStats};
+use aiodb::{Db, Durability, TableModes, TableOptions, TableStats};
 use clap::Args;
 use indicatif::HumanCount;
 use serde_json::{Value, json};
@@ -37,6 +37,25 @@ pub struct CreateTableArgs {
     index: IndexChoice,
     #[command(flatten)]
     lsm: LsmArgs,
+    #[command(flatten)]
+    modes: ModeArgs,
+}
+
+/// Change what of a table memory keeps
+#[derive(Args)]
+#[command(
+    long_about = "Change what of a table memory keeps by preference. The disk always has all of it, so nothing is moved. Where memory \
+                  does not suffice a table comes closer to the disk by itself. A store that another process has open is changed by \
+                  that process.",
+    after_help = "Example:\n  aiodb alter-table /data/store sessions --keys memory --values disk"
+)]
+pub struct AlterTableArgs {
+    #[command(flatten)]
+    store: StoreArgs,
+    /// Name of the table
+    name: String,
+    #[command(flatten)]
+    modes: ModeArgs,
 }
 
 /// Delete everything in a table
@@ -86,6 +105,8 @@ pub fn list(args: TablesArgs, output: &Output) -> Result<Exit, CliError> {
                 "index": kind,
                 "inline_bytes": table.inline_bytes,
                 "block_compression": table.block_compression.to_string(),
+                "keys_mode": table.modes.keys.name(),
+                "values_mode": table.modes.values.name(),
                 "keys": table.keys,
                 "keys_exact": table.keys_exact,
             })
@@ -103,11 +124,30 @@ pub fn list(args: TablesArgs, output: &Output) -> Result<Exit, CliError> {
 /// `aiodb create-table`.
 pub fn create(args: CreateTableArgs, output: &Output) -> Result<Exit, CliError> {
     let db = args.store.open_to_write(true, Durability::Sync)?;
-    let table = db.create_table_with(&args.name, args.lsm.options(args.index.into()))?;
+    let modes = args.modes.change(TableModes::default());
+    let options = TableOptions { modes, ..args.lsm.options(args.index.into()) };
+    let table = db.create_table_with(&args.name, options)?;
     let kind = table.kind().name();
     db.close()?;
     output
         .result(&json!({"name": args.name, "index": kind}), &format!("made table `{}`, index {kind}\n", args.name))?;
+    Ok(Exit::Success)
+}
+
+/// `aiodb alter-table`.
+pub fn alter(args: AlterTableArgs, output: &Output) -> Result<Exit, CliError> {
+    if args.modes.keys.is_none() && args.modes.values.is_none() {
+        return Err(CliError::Usage(
+            "nothing would change: say where keys or values are to be, --keys or --values".into(),
+        ));
+    }
+    let db = args.store.open_to_write(false, Durability::Sync)?;
+    let modes = args.modes.change(db.table(&args.name)?.modes());
+    db.set_table_modes(&args.name, modes)?;
+    db.close()?;
+    let (name, keys, values) = (&args.name, modes.keys.name(), modes.values.name());
+    let text = format!("table `{name}`: keys {keys}, values {values}\n");
+    output.result(&json!({"name": name, "keys_mode": keys, "values_mode": values}), &text)?;
     Ok(Exit::Success)
 }
 

@@ -6,7 +6,7 @@ use crate::exit::Exit;
 use crate::options::{ReadArgs, durability_name};
 use crate::output::Output;
 use crate::tables::keys;
-use aiodb::{MemoryStats, Stats, TableStats};
+use aiodb::{Stats, StorageMode, TableStats};
 use clap::Args;
 use indicatif::{BinaryBytes, HumanCount};
 use serde_json::{Value, json};
@@ -56,7 +56,7 @@ pub fn stat(args: StatArgs, output: &Output) -> Result<Exit, CliError> {
 }
 
 fn to_json(stats: &Stats) -> Value {
-    json!({
+    let mut json = json!({
         "format_version": stats.format_version,
         "store_id": stats.store_id,
         "durability": durability_name(stats.durability),
@@ -98,7 +98,11 @@ fn to_json(stats: &Stats) -> Value {
         "rebuilt_indexes": stats.rebuilt_indexes,
         "recovery_ms": stats.recovery_ms,
         "tables": stats.tables.iter().map(table_json).collect::<Vec<_>>(),
-    })
+    });
+    // More than the macro takes at once.
+    json["memory_full_seconds"] = json!(stats.memory_full_seconds);
+    json["disk_full_seconds"] = json!(stats.disk_full_seconds);
+    json
 }
 
 fn table_json(table: &TableStats) -> Value {
@@ -112,6 +116,17 @@ fn table_json(table: &TableStats) -> Value {
         "index_plain_bytes": table.index_plain_bytes,
         "inline_bytes": table.inline_bytes,
         "block_compression": table.block_compression.to_string(),
+        "keys_mode": table.modes.keys.name(),
+        "values_mode": table.modes.values.name(),
+        "keys_in_memory_ratio": table.keys_in_memory(),
+        "values_in_memory_ratio": table.values_in_memory(),
+        "blocks": table.blocks,
+        "cached_blocks": table.cached_blocks,
+        "cached_block_bytes": table.cached_block_bytes,
+        "cached_values": table.cached_values,
+        "cached_value_bytes": table.cached_value_bytes,
+        "value_hits": table.value_hits,
+        "value_misses": table.value_misses,
     })
 }
 
@@ -123,7 +138,7 @@ fn to_text(stats: &Stats) -> String {
     section(&mut text, "store", &store_rows(stats));
     section(&mut text, "device", &device_rows(stats));
     section(&mut text, "space", &space_rows(stats));
-    section(&mut text, "memory", &memory_rows(&stats.memory));
+    section(&mut text, "memory", &memory_rows(stats));
     section(&mut text, "written since opening", &written_rows(stats));
     section(&mut text, "recovery at opening", &recovery_rows(stats));
     tables(&mut text, &stats.tables);
@@ -178,10 +193,11 @@ fn space_rows(stats: &Stats) -> Rows {
         ("kept versions", kept_versions(stats)),
         ("held for snapshots", bytes(stats.held_bytes)),
         ("range deletes", count(stats.waiting_range_deletes)),
+        ("disk full in", until(stats.disk_full_seconds)),
     ]
 }
 
-fn memory_rows(memory: &MemoryStats) -> Rows {
+fn memory_rows(stats: &Stats) -> Rows {
     let part = |name| match name {
         "runs" => "filters, fences",
         "hash" => "hash slots",
@@ -189,8 +205,9 @@ fn memory_rows(memory: &MemoryStats) -> Rows {
         "cache" => "cache of values",
         name => name,
     };
-    let parts = memory.parts().map(|(name, taken)| (part(name), bytes(taken)));
-    [("budget", bytes(memory.budget_bytes))].into_iter().chain(parts).collect()
+    let parts = stats.memory.parts().map(|(name, taken)| (part(name), bytes(taken)));
+    let first = [("budget", bytes(stats.memory.budget_bytes)), ("full in", until(stats.memory_full_seconds))];
+    first.into_iter().chain(parts).collect()
 }
 
 fn kept_versions(stats: &Stats) -> String {
@@ -226,7 +243,7 @@ fn section(text: &mut String, title: &str, rows: &Rows) {
 }
 
 fn tables(text: &mut String, tables: &[TableStats]) {
-    let width = tables.iter().map(|table| table.name.chars().count()).max().unwrap_or(0).max("table".len());
+    let width = tables.iter().map(|table| table.name.chars().count()).max().unwrap_or(0).max("in memory".len());
     let header = format!(
         "{:width$}  index  {:>15}  {:>12}  {:>12}  {:>12}  {:>6}  {:>7}",
         "table", "keys", "index memory", "index disk", "uncompressed", "inline", "blocks"
@@ -246,6 +263,31 @@ fn tables(text: &mut String, tables: &[TableStats]) {
             table.block_compression.to_string(),
         );
     }
+    let header =
+        format!("{:width$}  {:>14}  {:>14}  {:>12}  {:>12}", "in memory", "keys", "values", "value hits", "misses");
+    let _ = writeln!(text, "{header}");
+    for table in tables {
+        let place = |mode: StorageMode, share| format!("{} {:>6}", mode.name(), percent(share));
+        let _ = writeln!(
+            text,
+            "{:width$}  {:>14}  {:>14}  {:>12}  {:>12}",
+            table.name,
+            place(table.modes.keys, table.keys_in_memory()),
+            place(table.modes.values, table.values_in_memory()),
+            count(table.value_hits),
+            count(table.value_misses),
+        );
+    }
+}
+
+/// A time that is known only where something grows.
+fn until(seconds: Option<u64>) -> String {
+    seconds.map_or_else(|| "- (it does not grow)".to_string(), |seconds| format!("{} s", count(seconds)))
+}
+
+/// A share as people read it; where it is not known, nothing.
+fn percent(share: Option<f64>) -> String {
+    share.map_or_else(|| "-".to_string(), |share| format!("~{:.0} %", share * 100.0))
 }
 
 fn segments(number: u64, stats: &Stats) -> String {

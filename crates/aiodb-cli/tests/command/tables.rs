@@ -1,4 +1,4 @@
-//! `tables`, `create-table`, `truncate` and `drop`.
+//! `tables`, `create-table`, `alter-table`, `truncate` and `drop`.
 
 use crate::Place;
 use serde_json::json;
@@ -26,10 +26,35 @@ fn tables_are_made_listed_emptied_and_dropped() {
         "index": "lsm",
         "inline_bytes": 0,
         "block_compression": "none",
+        "keys_mode": "auto",
+        "values_mode": "auto",
         "keys": 0,
         "keys_exact": false,
     });
     assert_eq!(listed, json!([users]));
+}
+
+#[test]
+fn what_memory_keeps_of_a_table_is_chosen_and_changed() {
+    let place = Place::new();
+    place.run("create-table", &["users", "--values", "memory"]).exits(0);
+    let modes = || {
+        let table = place.run("stat", &["--json"]).exits(0).json()["tables"][0].clone();
+        (table["keys_mode"].as_str().unwrap().to_string(), table["values_mode"].as_str().unwrap().to_string())
+    };
+    assert_eq!(modes(), ("auto".into(), "memory".into()));
+    let refused = place.run("alter-table", &["users", "--keys", "disk", "--json"]).exits(3);
+    assert_eq!(refused.error_kind(), "option");
+    assert!(refused.stderr.contains("beside `values` = memory"), "{}", refused.stderr);
+    assert_eq!(modes(), ("auto".into(), "memory".into()));
+    let changed = place.run("alter-table", &["users", "--keys", "disk", "--values", "disk"]).exits(0).text();
+    assert_eq!(changed, "table `users`: keys disk, values disk\n");
+    place.run("truncate", &["users", "--yes"]).exits(0);
+    assert_eq!(modes(), ("disk".into(), "disk".into()));
+    let text = place.run("stat", &[]).exits(0).text();
+    assert!(text.contains("disk  ~100 %"), "an empty table has all keys in memory: {text}");
+    place.run("alter-table", &["users"]).exits(2);
+    place.run("alter-table", &["nobody", "--keys", "memory"]).exits(3);
 }
 
 #[test]

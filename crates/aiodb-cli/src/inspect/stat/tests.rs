@@ -1,5 +1,5 @@
 use super::{to_json, to_text};
-use aiodb::{Compression, Durability, IndexKind, MemoryStats, Stats, TableStats};
+use aiodb::{Compression, Durability, IndexKind, MemoryStats, Stats, StorageMode, TableModes, TableStats};
 
 fn stats() -> Stats {
     let table = |name: &str, kind, keys_exact| TableStats {
@@ -12,6 +12,14 @@ fn stats() -> Stats {
         index_plain_bytes: 9 << 30,
         inline_bytes: 0,
         block_compression: Compression::Zstd(3),
+        modes: TableModes { keys: StorageMode::Memory, values: StorageMode::Disk },
+        blocks: 160,
+        cached_blocks: 140,
+        cached_block_bytes: 141,
+        cached_values: 142,
+        cached_value_bytes: 143,
+        value_hits: 139,
+        value_misses: 144,
     };
     Stats {
         format_version: 1,
@@ -54,6 +62,8 @@ fn stats() -> Stats {
             block_cache_bytes: 135,
             cache_bytes: 136,
         },
+        memory_full_seconds: Some(137),
+        disk_full_seconds: Some(138),
         warnings: vec!["what an operator should know".into()],
         trouble: None,
         checkpoints: 112,
@@ -70,7 +80,7 @@ fn stats() -> Stats {
 #[test]
 fn every_number_is_shown_to_people_and_to_programs() {
     let (text, json) = (to_text(&stats()), to_json(&stats()).to_string());
-    for number in 101..=136 {
+    for number in 101..=139 {
         assert!(text.contains(&format!("{number}")), "{number} is missing in:\n{text}");
         let is_there = |sign: &str| json.contains(&format!(":{sign}{number}"));
         assert!(is_there("") || is_there("-"), "{number} is missing in {json}");
@@ -90,8 +100,8 @@ fn sizes_have_binary_units_and_exact_bytes() {
 #[test]
 fn tables_are_aligned_and_estimates_are_marked() {
     let text = to_text(&stats());
-    let lines: Vec<&str> = text.lines().rev().take(3).collect();
-    assert_eq!(lines[0], "sessions  hash        ~1,234,567      3.00 MiB      5.00 GiB      9.00 GiB       0   zstd:3");
-    assert_eq!(lines[1], "größe     lmdb         1,234,567      3.00 MiB      5.00 GiB      9.00 GiB       0   zstd:3");
-    assert_eq!(lines[2], "table     index             keys  index memory    index disk  uncompressed  inline   blocks");
+    let lines: Vec<&str> = text.lines().rev().take(6).collect();
+    assert_eq!(lines[3], "sessions  hash        ~1,234,567      3.00 MiB      5.00 GiB      9.00 GiB       0   zstd:3");
+    assert_eq!(lines[4], "größe     lmdb         1,234,567      3.00 MiB      5.00 GiB      9.00 GiB       0   zstd:3");
+    assert_eq!(lines[5], "table     index             keys  index memory    index disk  uncompressed  inline   blocks");
 }

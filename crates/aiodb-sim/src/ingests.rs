@@ -60,7 +60,9 @@ impl Run<'_> {
     pub(crate) fn finish_ingest(&mut self) -> Result<(), Violation> {
         let Some(Ingesting { ingest, table, effects, .. }) = self.life().ingesting.take() else { return Ok(()) };
         let effects = [Effect::Create(table)].into_iter().chain(effects).collect();
-        self.write_to(&[], effects, Durability::Sync, |_| ingest.finish().map(drop))
+        self.write_to(&[], effects, Durability::Sync, |_| ingest.finish().map(drop))?;
+        self.forget_modes(table);
+        Ok(())
     }
 
     /// Gives up the ingest that is under way.

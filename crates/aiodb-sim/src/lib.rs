@@ -24,6 +24,7 @@ mod ingests;
 mod medium;
 pub mod minimise;
 pub mod model;
+mod modes;
 mod operands;
 #[cfg(feature = "planted-bugs")]
 pub mod planted;

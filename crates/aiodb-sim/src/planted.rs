@@ -6,7 +6,7 @@ use crate::report::Report;
 use crate::run::{Violation, run};
 use crate::workload::{
     FIRST_AIMED, FIRST_BESIDE, FIRST_BOUNDED, FIRST_COMPRESSED, FIRST_FILTERED, FIRST_INGESTED, FIRST_INLINE,
-    FIRST_OUTGROWN, FIRST_SORTED, FIRST_SPILLED, FIRST_TIMED, FIRST_WAITING, Tables, script,
+    FIRST_MODED, FIRST_OUTGROWN, FIRST_SORTED, FIRST_SPILLED, FIRST_TIMED, FIRST_WAITING, Tables, script,
 };
 
 /// How a planted bug was found.
@@ -42,6 +42,7 @@ pub fn hunt(bug: Bug, seeds: u64) -> Option<Found> {
         | Bug::SpilledGoneEarly
         | Bug::DeleteOverSpilled
         | Bug::SpilledNotMoved => (&[FIRST_OUTGROWN][..], Tables::Hash),
+        Bug::ModesForgotten => (&[FIRST_MODED][..], Tables::Any),
         bug if bug.is_of_runs() => (&[FIRST_SORTED][..], Tables::Lsm),
         _ => (&[FIRST_TIMED, FIRST_AIMED, FIRST_WAITING][..], Tables::Any),
     };

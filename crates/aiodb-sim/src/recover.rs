@@ -146,6 +146,9 @@ impl Run<'_> {
         self.life = Some(Life::new(db));
         self.time.opened(self.read_clocks());
         self.check_contents(required)?;
+        if !self.ended && !self.device.has_crashed() {
+            self.check_modes()?;
+        }
         self.restart_clock();
         if crash.verify && !self.ended && !self.device.has_crashed() {
             for table in 0..self.script.setup.tables.len() {

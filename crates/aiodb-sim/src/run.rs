@@ -115,6 +115,7 @@ impl Run<'_> {
             Action::Steps(step, times) => self.steps(step, times)?,
             Action::Verify => self.verify()?,
             Action::Stats => self.check_stats()?,
+            Action::Modes(table, modes) => self.set_modes(table, modes)?,
             Action::Clock(offset_ms) => self.set_clock(offset_ms)?,
             Action::Sleep(ms) => self.sleep(ms)?,
             Action::Wait(ms) => self.wait(ms)?,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use aiodb::io::Phase;
 use aiodb::io::sim::{Call, Effect};
-use aiodb::{Compression, Durability, IndexKind, Step};
+use aiodb::{Compression, Durability, IndexKind, Step, TableModes};
 
 /// A run.
 #[derive(Clone, Debug)]
@@ -309,6 +309,8 @@ pub enum Action {
     Verify,
     /// Look at sizes and counters.
     Stats,
+    /// What memory keeps of a table by preference: the keys, the values.
+    Modes(usize, TableModes),
     /// The budget of memory is set to so many bytes more than the least, or left to the store.
     Memory(Option<u64>),
     /// A bit of background work.

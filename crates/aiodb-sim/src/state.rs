@@ -7,7 +7,8 @@ use std::sync::Arc;
 use aiodb::io::Device;
 use aiodb::io::sim::SimDevice;
 use aiodb::{
-    CompactionFilters, Db, Error, MergeOperator, MergeOperators, MergePolicy, Options, Sequence, Table, TableOptions,
+    CompactionFilters, Db, Error, MergeOperator, MergeOperators, MergePolicy, Options, Sequence, Table, TableModes,
+    TableOptions,
 };
 
 use crate::droppings::{self, Droppings, Watch, may_go};
@@ -72,6 +73,8 @@ pub(crate) struct Run<'a> {
     /// Damage was found and reported: nothing more can be said.
     pub(crate) ended: bool,
     pub(crate) operations_since_crash: usize,
+    /// The modes that each table may have, the last ones at the end: several where the outcome of a change is not known.
+    pub(crate) modes: Vec<Vec<TableModes>>,
     /// The budget of memory that was set last; `None` leaves it to the store.
     pub(crate) memory_bytes: Option<u64>,
     /// What the store's time may be.
@@ -111,6 +114,7 @@ impl<'a> Run<'a> {
             floor: 0,
             ended: false,
             operations_since_crash: 0,
+            modes: vec![vec![TableModes::default()]; script.setup.tables.len()],
             memory_bytes: None,
             time: StoreTime::new(),
             estimated: vec![false; script.setup.tables.len()],
@@ -190,6 +194,7 @@ impl<'a> Run<'a> {
             inline_bytes: setup.inline_bytes[table],
             block_compression: setup.block_compression[table],
             compaction_filter: setup.filtered[table].then(|| droppings::NAME.into()),
+            modes: TableModes::default(),
         }
     }
 

@@ -23,7 +23,9 @@ impl Run<'_> {
             };
         }
         let create = |run: &mut Self| run.db().create_table_with(&table_name(table), options).map(drop);
-        self.write(vec![Effect::Create(table)], Durability::Sync, create)
+        self.write(vec![Effect::Create(table)], Durability::Sync, create)?;
+        self.forget_modes(table);
+        Ok(())
     }
 
     /// Drops a table.

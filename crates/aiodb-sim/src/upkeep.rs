@@ -90,7 +90,7 @@ impl Run<'_> {
     }
 
     /// What is learned of a checkpoint.
-    fn checkpointed(&mut self, what: &str, outcome: aiodb::Result<()>) -> Result<(), Violation> {
+    pub(crate) fn checkpointed(&mut self, what: &str, outcome: aiodb::Result<()>) -> Result<(), Violation> {
         if outcome.is_ok() && !self.device.has_crashed() {
             self.time_is_written();
         }

@@ -9,6 +9,7 @@ mod crashes;
 mod filters;
 mod ingests;
 mod maker;
+mod modes;
 mod operations;
 mod outgrown;
 mod ranges;
@@ -24,7 +25,7 @@ use fastrand::Rng;
 use maker::Maker;
 pub use ranges::{
     FIRST_AHEAD, FIRST_AIMED, FIRST_BESIDE, FIRST_BOUNDED, FIRST_BUDGETED, FIRST_CACHED, FIRST_COMPRESSED,
-    FIRST_FILTERED, FIRST_INGESTED, FIRST_INLINE, FIRST_OUTGROWN, FIRST_SORTED, FIRST_SPILLED, FIRST_SQUEEZED,
+    FIRST_FILTERED, FIRST_INGESTED, FIRST_INLINE, FIRST_MODED, FIRST_OUTGROWN, FIRST_SORTED, FIRST_SPILLED, FIRST_SQUEEZED,
     FIRST_STAGED, FIRST_TIMED, FIRST_WAITING, FIRST_WHOLE,
 };
 use scene::Scene;
@@ -95,12 +96,13 @@ pub fn script(seed: u64, tables: Tables) -> Script {
         FIRST_SPILLED..FIRST_BOUNDED => versions::with_versions(script),
         _ => script,
     };
-    match seed {
+    let script = match seed {
         FIRST_OUTGROWN..FIRST_BUDGETED => outgrown::outgrown(script),
         FIRST_BUDGETED..FIRST_SQUEEZED => budgets::with_budgets(script),
         FIRST_SQUEEZED..FIRST_BOUNDED => outgrown::outgrown(budgets::with_budgets(script)),
         _ => script,
-    }
+    };
+    if (FIRST_MODED..FIRST_BOUNDED).contains(&seed) { modes::with_modes(script) } else { script }
 }
 
 /// How the store of a seed is made.

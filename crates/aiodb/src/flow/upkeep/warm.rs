@@ -201,9 +201,9 @@ impl<D: Device> Upkeep<D> {
 
 /// The next places of the shard at which a table has come, in the order of the log, at most so many.
 fn next_places(index: &HashIndex, warm: &Warm, most: usize) -> Vec<Location> {
-    let is_next = |place: &&Location| warm.after.is_none_or(|after| order(place) > order(&after));
+    let is_next = |place: &Location| warm.after.is_none_or(|after| order(place) > order(&after));
     let mut places = Vec::new();
-    index.for_each_run(warm.shard, &mut |run| places.extend(run.iter().filter(is_next).copied()));
+    index.for_each_in(warm.shard, &mut |place| places.extend(Some(place).filter(is_next)));
     if places.len() > most {
         places.select_nth_unstable_by_key(most - 1, order);
         places.truncate(most);

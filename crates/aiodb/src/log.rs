@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use crate::format::location::Location;
-use crate::format::place::{footprint, moved_growth};
+use crate::format::place::footprint;
 use crate::format::segment::Seed;
 use crate::io::{Access, Device, File, UNIT_BYTES};
 use crate::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -335,23 +335,22 @@ impl<D: Device> Segments<D> {
         u16::try_from(self.directories.len()).expect("the number of directories is limited")
     }
 
-    /// Counts a record that an index now refers to.
-    pub(crate) fn add_live(&self, location: Location) {
-        let segment = self.get(location.segment);
-        segment.live_bytes.fetch_add(footprint(location.length), Ordering::Relaxed);
+    /// Counts a record that an index now refers to, and that takes so many bytes of its segment.
+    pub(crate) fn add_live(&self, segment: u32, bytes: i64) {
+        let segment = self.get(segment);
+        segment.live_bytes.fetch_add(bytes, Ordering::Relaxed);
         segment.live_records.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts by how much a record that was not moved yet grows when it is.
-    pub(crate) fn add_growth(&self, location: Location, is_separate: bool) {
-        let bytes = moved_growth(location.length, is_separate);
-        self.get(location.segment).growth_bytes.fetch_add(bytes, Ordering::Relaxed);
+    pub(crate) fn add_growth(&self, segment: u32, bytes: u64) {
+        self.get(segment).growth_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Counts a record that an index no longer refers to.
-    pub(crate) fn remove_live(&self, location: Location) {
-        let segment = self.get(location.segment);
-        segment.live_bytes.fetch_sub(footprint(location.length), Ordering::Relaxed);
+    pub(crate) fn remove_live(&self, segment: u32, bytes: i64) {
+        let segment = self.get(segment);
+        segment.live_bytes.fetch_sub(bytes, Ordering::Relaxed);
         segment.live_records.fetch_sub(1, Ordering::Relaxed);
     }
 
@@ -360,13 +359,13 @@ impl<D: Device> Segments<D> {
         self.get(location.segment).deletes.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a record that expires, or a chunk of one.
-    pub(crate) fn add_expiring(&self, location: Location, expires_ms: u64) {
+    /// Counts a record that expires, or a chunk of one, and takes so many bytes of its segment.
+    pub(crate) fn add_expiring(&self, segment: u32, bytes: i64, expires_ms: u64) {
         let time_ms = expires_ms.checked_next_multiple_of(EXPIRY_STEP_MS).unwrap_or(u64::MAX);
         // A list in a record that is about to be replaced may name a segment that is gone.
-        let Some(segment) = self.find(location.segment) else { return };
+        let Some(segment) = self.find(segment) else { return };
         let mut expiring = segment.expiring();
-        *expiring.entry(time_ms).or_default() += footprint(location.length);
+        *expiring.entry(time_ms).or_default() += bytes;
         if expiring.len() > MAX_EXPIRY_TIMES {
             let (_, bytes) = expiring.pop_first().expect("there are some");
             *expiring.first_entry().expect("there are more").get_mut() += bytes;

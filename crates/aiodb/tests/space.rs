@@ -333,6 +333,46 @@ fn a_full_store_makes_room_of_what_is_dead() {
     }
 }
 
+/// What live records take is counted as they lie: else garbage is taken for alive, and a disk for full. Values of 2048 bytes lie on sectors,
+/// two in a unit; those of 1024 bytes four in a unit where that is denser.
+#[test]
+fn overwrites_of_much_data_are_never_refused() {
+    const SEGMENT_BYTES: u64 = 256 << 10;
+    const SEGMENTS: u64 = 48;
+    for (kind, length) in [(IndexKind::Lmdb, 2048), (IndexKind::Lsm, 2048), (IndexKind::Lsm, 1024)] {
+        let what = format!("{}, values of {length} bytes", kind.name());
+        let (device, directory) = (SimDevice::new(1), scratch());
+        device.set_real_directory(directory.path());
+        device.create_dir(Path::new("/store")).expect("the simulated disk has room");
+        let options = Options { segment_bytes: SEGMENT_BYTES, background: false, ..Options::default() };
+        let db = Db::open_on(device.clone(), "/store", options).expect("a store can be made");
+        let table = db.create_table("t", kind).expect("a table can be made");
+        device.set_capacity(Some(device.used_bytes() + SEGMENTS * SEGMENT_BYTES));
+        // With the record beside it a value takes this much.
+        let records = SEGMENTS * SEGMENT_BYTES * 3 / 5 / (length as u64 + 64);
+        let mut latest = vec![0; records as usize];
+        let mut random = fastrand::Rng::with_seed(7);
+        for put in 0..records * 8 {
+            let number = if put < records { put } else { random.u64(..records) };
+            let put_it = table.put_with(&key(number), &value(put, length), Durability::None);
+            put_it.unwrap_or_else(|error| panic!("{what}: put {put} of {records} records: {error}"));
+            latest[number as usize] = put;
+            if put % 100 == 0 {
+                let worked = db.step(Step::Upkeep);
+                assert!(worked.as_ref().err().is_none_or(is_full), "{what}: {worked:?}");
+            }
+        }
+        let live = db.stats().live_bytes;
+        println!("{what}: {records} records, {live} bytes count as alive");
+        for (number, put) in latest.into_iter().enumerate() {
+            let found = table.get(&key(number as u64)).expect("a get works");
+            assert_value(found.as_deref(), Some(&value(put, length)), &format!("{what}: key {number}"));
+        }
+        let wrong = db.recount().expect("what is alive can be counted");
+        assert!(wrong.is_empty(), "{what}: {}", wrong.join("; "));
+    }
+}
+
 /// A durable write waits for its batch while a later one of its key, which waits for nothing, is published.
 #[test]
 fn what_is_overwritten_before_it_is_published_is_counted_as_dead() {

@@ -82,7 +82,7 @@ fn the_index_of_an_lsm_table_is_compressed_if_that_is_wanted() {
     assert_eq!(place.get("a key of a user 012345", &["--table", "users"]), b"the same value 012345");
     let stat = place.run("stat", &["--json"]).exits(0).json();
     let bytes = |name: &str| stat["tables"][0][name].as_u64().unwrap();
-    assert_eq!((&stat["format_version"], &stat["tables"][0]["block_compression"]), (&json!(4), &json!("zstd:5")));
+    assert_eq!((&stat["format_version"], &stat["tables"][0]["block_compression"]), (&json!(5), &json!("zstd:5")));
     assert!(bytes("index_disk_bytes") * 2 < bytes("index_plain_bytes"), "{stat}");
     place.run("copy-table", &["users", "kept"]).exits(0);
     place.run("copy-table", &["users", "plain", "--block-compression", "none"]).exits(0);

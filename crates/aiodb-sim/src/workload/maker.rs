@@ -46,7 +46,7 @@ impl Maker {
     pub(super) fn value(&mut self) -> Value {
         let lengths = match self.random.u8(..24) {
             0 => 0..1,
-            1 => 1200..1400,
+            1 => 900..1400,
             2 => 4000..6000,
             3 => 14_000..40_000,
             _ => 1..300,

@@ -3,6 +3,7 @@
 use crate::cache::{Cached, Place};
 use crate::flow::publish::Publication;
 use crate::format::location::Location;
+use crate::format::place::{Counting, footprint};
 use crate::format::record::{Kind, Origin};
 use crate::index::Candidate;
 use crate::index::chain::Entry;
@@ -141,9 +142,22 @@ impl<D: Device> ReadPath<D> {
         }
     }
 
-    /// Counts a record that an index no longer refers to, and forgets its entry in the cache.
+    /// Counts a record that a hash index no longer refers to, and forgets its entry in the cache.
     pub(crate) fn remove_live(&self, location: Location) {
-        self.segments.remove_live(location);
+        self.remove_live_bytes(location, footprint(location.length));
+    }
+
+    /// How the live bytes of a table's records are counted.
+    pub(crate) fn counting_of(&self, generation: &Generation) -> Counting {
+        match generation.index {
+            TableIndex::Hash(_) => Counting::ByLength,
+            TableIndex::Ordered => self.catalog.counting(),
+        }
+    }
+
+    /// [`ReadPath::remove_live`] of a record of an ordered index, which counts so many bytes.
+    pub(crate) fn remove_live_bytes(&self, location: Location, bytes: i64) {
+        self.segments.remove_live(location.segment, bytes);
         if self.cache.is_on()
             && let Some(place) = self.place(location)
         {

@@ -106,7 +106,8 @@ impl<D: Device> WritePath<D> {
         let staged = if planted::is_on(Bug::IngestUnprotected) { u64::MAX } else { self.stage() };
         let filter = self.filter_of(&generation.settings);
         let (base, compression) = (self.commit.next_sequence(), generation.settings.block_compression);
-        let runs = self.runs_of(&generation).begin_ingest(generation.id, base, filter, compression);
+        let runs =
+            self.runs_of(&generation).begin_ingest(generation.id, base, filter, compression, self.catalog.counting());
         let name = name.to_string();
         Ok(Ingesting { generation, name, staged: Some(staged), runs: Some(runs), piece: Piece::default(), records: 0 })
     }
@@ -122,8 +123,9 @@ impl<D: Device> WritePath<D> {
         let generation = Arc::clone(&ingesting.generation);
         let stored: Stored<'_> = self.stored(&generation, key, value)?;
         let form = Form { expires_ms, ..stored.form };
-        let separate = generation.separates(key, stored.bytes.len());
-        let append = put(generation.id, key, &stored.bytes, form, separate);
+        let whole = put(generation.id, key, &stored.bytes, form, false);
+        let append = Append { separate: self.separates(&generation, &whole), ..whole };
+        let separate = append.separate;
         let most = PIECE_BYTES.min(self.max_batch_bytes());
         let mut cursor = ingesting.piece.cursor;
         cursor.take(&append);
@@ -165,7 +167,7 @@ impl<D: Device> WritePath<D> {
     fn ingested(&self, generation: &Generation, append: &Append<'_>, placed: &Placed) -> Ingested {
         let Append { kind, form, key, value, .. } = *append;
         let publication = Publication { key, hash: 0, placed, kind, form, value, replayed: None, out_of_order: false };
-        self.count_appended(&publication);
+        self.count_appended(generation, &publication);
         let life = |segment| self.segments.get(segment).life();
         let list = form.chunked.then(|| decode_chunks(value)).flatten();
         let chunks: Vec<Chunk> = list.map(|(_, chunks)| chunks).unwrap_or_default();

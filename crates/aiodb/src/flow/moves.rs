@@ -69,7 +69,8 @@ impl<D: Device> AppendPath<D> {
     /// The longest batch that fits the rest of the last segment, or any segment when that rest is next to nothing.
     fn move_batch_bytes(&self) -> usize {
         let room = (self.segments.segment_bytes - self.commit.log_end().offset) as usize;
-        let most = self.max_batch_bytes();
+        // Without those that are dead by then, the others may lie less densely.
+        let most = self.max_batch_bytes() - UNIT_BYTES;
         if room < MIN_MOVE_BYTES { most } else { most.min(room) }
     }
 

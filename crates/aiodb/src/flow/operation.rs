@@ -4,16 +4,18 @@ use std::borrow::Cow;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use crate::format::batch::{Append, SEPARATE_VALUE_BYTES};
+use crate::format::batch::Append;
+use crate::format::place::Counting;
 use crate::format::record::{Chunk, Form, Kind, encode_chunks};
 use crate::index::codec::MAX_WHOLE_KEY_BYTES;
 use crate::index::ordered::OrderedIndex;
 use crate::io::Device;
 use crate::store::catalog::Generation;
 use crate::store::commit::Operation;
+use crate::store::read_path::ReadPath;
 use crate::store::staging::Staged;
 use crate::store::write_path::WritePath;
-use crate::{Durability, Result, Sequence};
+use crate::{Durability, IndexKind, Result, Sequence};
 
 impl Operation<'_> {
     /// Whether it is published in this ordered index.
@@ -84,7 +86,7 @@ impl<D: Device> WritePath<D> {
     ) -> Operation<'a> {
         let mut append = Append::new(Kind::Put, generation.id, key, &stored.bytes);
         append.form = Form { expires_ms, ..stored.form };
-        append.separate = generation.separates(key, stored.bytes.len());
+        append.separate = self.separates(&generation, &append);
         Operation { hash: self.hash(key), generation: Some(generation), append }
     }
 
@@ -144,10 +146,17 @@ impl<D: Device> WritePath<D> {
     }
 }
 
-impl Generation {
-    /// Whether a value of this length lies on blocks of its own. A key that is too long for the index stays with its
-    /// value, where a scan finds it.
-    pub(crate) fn separates(&self, key: &[u8], value_bytes: usize) -> bool {
-        self.kind().is_ordered() && value_bytes >= SEPARATE_VALUE_BYTES && key.len() <= MAX_WHOLE_KEY_BYTES
+impl<D: Device> ReadPath<D> {
+    /// Whether the value of a record that is to be appended lies on blocks of its own, as far as there is a choice: in `lsm` tables where
+    /// it takes less room so. A key that is too long for the index stays with its value, where a scan finds it, and a value that the
+    /// index is to have stays with its key.
+    pub(crate) fn separates(&self, generation: &Generation, append: &Append<'_>) -> bool {
+        let counting = match generation.kind() {
+            IndexKind::Hash => return false,
+            IndexKind::Lmdb => Counting::ByLength,
+            IndexKind::Lsm => self.catalog.counting(),
+        };
+        let is_inline = !append.form.chunked && append.value.len() <= generation.settings.inline_bytes;
+        append.key.len() <= MAX_WHOLE_KEY_BYTES && !is_inline && counting.is_denser_separate(append)
     }
 }

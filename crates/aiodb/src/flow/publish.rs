@@ -8,7 +8,7 @@ use crate::Error;
 use crate::flow::upkeep::settle::is_fold_due;
 use crate::format::batch::{BatchView, Placed};
 use crate::format::location::Location;
-use crate::format::place::footprint;
+use crate::format::place::{beside_bytes, footprint};
 use crate::format::record::{Chunk, Form, Kind, Origin, Record, decode_chunks, range_end};
 use crate::index::accounting::ChunkBytes;
 use crate::index::chain::{Entry, NewEntry, Superseded};
@@ -73,7 +73,7 @@ impl<D: Device> AppendPath<D> {
         if generation.is_gone() {
             return;
         }
-        self.count_appended(publication);
+        self.count_appended(generation, publication);
         match &generation.index {
             TableIndex::Ordered if publication.kind == Kind::RangeTombstone => {
                 let end = range_end(publication.value);
@@ -88,7 +88,7 @@ impl<D: Device> AppendPath<D> {
                 let location = hash_location(publication.placed.location);
                 match index.publish(publication.hash, location, order) {
                     Published::Inserted { older, newer, may_be_below } => {
-                        self.segments.add_live(location);
+                        self.segments.add_live(location.segment, footprint(location.length));
                         self.count_chunks(generation.id, location, publication.chunks(), 1);
                         let is_below = may_be_below && self.may_be_below(generation.id, publication.hash);
                         self.queue_inserted(generation, publication, older, newer, is_below);
@@ -101,14 +101,15 @@ impl<D: Device> AppendPath<D> {
                 let (entry, mut superseded) =
                     (publication.entry(generation.settings.memtable_bytes()), Superseded::new());
                 let cover = self.cover(generation, publication);
-                let (location, is_delete) = (entry.location, entry.is_delete());
+                let (location, is_delete, bytes) =
+                    (entry.location, entry.is_delete(), self.entry_bytes(&entry, publication.key));
                 let new = NewEntry { entry, cover, out_of_order: publication.out_of_order };
                 let depth = self.ordered_of(generation).insert(generation.id, publication.key, new, &mut superseded);
                 if !is_delete {
-                    self.segments.add_live(location);
+                    self.segments.add_live(location.segment, bytes);
                     self.count_chunks(generation.id, location, publication.chunks(), 1);
                 }
-                superseded.iter().for_each(|(entry, _)| self.count_dead(generation.id, entry));
+                self.count_superseded(generation.id, publication.key, &superseded);
                 if is_fold_due(depth) {
                     self.must_fold_operands(Unsettled::key(generation, publication.key), depth);
                 }
@@ -164,18 +165,25 @@ impl<D: Device> AppendPath<D> {
     }
 
     /// Counts what a segment is told of a record whether that is current or not.
-    pub(crate) fn count_appended(&self, publication: &Publication<'_>) {
-        self.count_kind(publication);
-        self.segments.add_growth(publication.placed.location, publication.placed.separate.is_some());
+    pub(crate) fn count_appended(&self, generation: &Generation, publication: &Publication<'_>) {
+        self.count_kind(generation, publication);
+        let Placed { location, separate, .. } = *publication.placed;
+        let beside = beside_bytes(publication.key.len(), &publication.form);
+        let growth = self.counting_of(generation).moved_growth(location.length, separate.is_some(), beside);
+        self.segments.add_growth(location.segment, growth);
         self.count_expiring_chunks(publication);
     }
 
     /// Counts deletes, and records that expire, in their segment.
-    fn count_kind(&self, publication: &Publication<'_>) {
-        let location = publication.placed.location;
+    fn count_kind(&self, generation: &Generation, publication: &Publication<'_>) {
+        let Placed { location, separate, .. } = *publication.placed;
         match (publication.kind, publication.form.expires_ms) {
             (Kind::Delete | Kind::RangeTombstone, _) => self.segments.add_delete(location),
-            (_, Some(expires_ms)) => self.segments.add_expiring(location, expires_ms.get()),
+            (_, Some(expires_ms)) => {
+                let beside = beside_bytes(publication.key.len(), &publication.form);
+                let bytes = self.counting_of(generation).bytes(location.length, separate.is_some(), beside);
+                self.segments.add_expiring(location.segment, bytes, expires_ms.get());
+            }
             _ => {}
         }
     }
@@ -185,7 +193,8 @@ impl<D: Device> AppendPath<D> {
         let Some(expires_ms) = publication.form.expires_ms else { return };
         let Some((_, chunks)) = decode_chunks(publication.chunks()) else { return };
         for chunk in chunks {
-            self.segments.add_expiring(chunk.location, expires_ms.get());
+            let Location { segment, length, .. } = chunk.location;
+            self.segments.add_expiring(segment, footprint(length), expires_ms.get());
         }
     }
 
@@ -218,7 +227,7 @@ impl<D: Device> AppendPath<D> {
         if generation.is_gone() {
             return;
         }
-        self.count_kind(publication);
+        self.count_kind(generation, publication);
         if publication.replayed.is_some() {
             // A chunk may have been moved, which was counted with the move.
             self.count_expiring_chunks(publication);
@@ -233,7 +242,7 @@ impl<D: Device> AppendPath<D> {
             TableIndex::Hash(index) => {
                 let to = hash_location(to);
                 if let Some(old) = self.replace_place(generation, index, publication.hash, (from, to)) {
-                    self.segments.add_live(to);
+                    self.segments.add_live(to.segment, footprint(to.length));
                     self.remove_live(old);
                     self.count_replaced_chunks(generation.id, old, publication);
                     self.queue_if_shared(generation, index, publication);
@@ -252,10 +261,10 @@ impl<D: Device> AppendPath<D> {
                 match ordered.relocate(generation.id, key, from, &entry, looked_up, &mut superseded) {
                     Ok(true) => {
                         if !is_delete {
-                            self.segments.add_live(to);
+                            self.segments.add_live(to.segment, self.entry_bytes(&entry, key));
                             self.count_chunks(generation.id, to, publication.chunks(), 1);
                         }
-                        superseded.iter().for_each(|(entry, _)| self.count_dead(generation.id, entry));
+                        self.count_superseded(generation.id, key, &superseded);
                     }
                     Ok(false) => {}
                     // The record stays where it was and its segment is not retired: no record is lost.
@@ -312,13 +321,22 @@ impl<D: Device> AppendPath<D> {
         self.count_chunks(table, old, &named, -1);
     }
 
-    /// Counts a superseded entry of an ordered index, and the chunks that it names, as dead. Each entry is counted
-    /// for itself, also where another one is a copy of the same record.
-    pub(crate) fn count_dead(&self, table: u32, entry: &Entry) {
+    /// Bytes of its segment that an entry of an ordered index counts.
+    pub(crate) fn entry_bytes(&self, entry: &Entry, key: &[u8]) -> i64 {
+        self.catalog.counting().bytes_of(entry, key.len())
+    }
+
+    fn count_superseded(&self, table: u32, key: &[u8], superseded: &Superseded) {
+        superseded.iter().for_each(|(entry, _)| self.count_dead(table, entry, self.entry_bytes(entry, key)));
+    }
+
+    /// Counts a superseded entry of an ordered index, which counts so many bytes, and the chunks that it names, as dead. Each entry is
+    /// counted for itself, also where another one is a copy of the same record.
+    pub(crate) fn count_dead(&self, table: u32, entry: &Entry, bytes: i64) {
         if entry.is_delete() {
             return;
         }
-        self.remove_live(entry.location);
+        self.remove_live_bytes(entry.location, bytes);
         if entry.form.chunked {
             // An unreadable list leaves its chunks counted as alive; reclaim finds out.
             let list = self.read_chunk_list(entry).unwrap_or_default();

@@ -332,9 +332,14 @@ impl<D: Device> Engine<D> {
     fn count_ahead(&self, found: &Found<'_>) {
         let record = &found.record;
         if record.moved.is_none() && record.kind == Kind::Put {
-            self.segments.add_growth(found.location, record.separate.is_some());
-            let expires_ms = record.form.expires_ms;
-            expires_ms.into_iter().for_each(|time_ms| self.segments.add_expiring(found.location, time_ms.get()));
+            // Only ordered tables are ingested.
+            let (counting, is_separate) = (self.catalog.counting(), record.separate.is_some());
+            let Location { segment, length, .. } = found.location;
+            let beside = beside_bytes(record.key.len(), &record.form);
+            self.segments.add_growth(segment, counting.moved_growth(length, is_separate, beside));
+            if let Some(expires_ms) = record.form.expires_ms {
+                self.segments.add_expiring(segment, counting.bytes(length, is_separate, beside), expires_ms.get());
+            }
         }
     }
 

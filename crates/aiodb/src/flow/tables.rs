@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::flow::room::frees_much;
 use crate::format::batch::Append;
+use crate::format::place::Counting;
 use crate::format::record::Kind;
 use crate::format::settings::{Settings, check_name, is_name};
 use crate::io::{Device, InPhase, Phase};
@@ -83,6 +84,11 @@ impl<D: Device> WritePath<D> {
 
     /// Makes ready the index of a table that is to be made.
     pub(crate) fn prepare_index(&self, settings: &Settings) -> Result<()> {
+        if settings.kind.is_ordered() && self.ordered.open().next().is_none() {
+            // Nothing is counted in another way yet.
+            let is_known = self.catalog.counting() == Counting::AsTheyLie;
+            self.declare(&self.catalog.counts_as_they_lie, is_known)?;
+        }
         self.open_index_of(settings.kind)?;
         let (features, catalog, known) = (settings.features(), &self.catalog, self.catalog.features());
         let wanted = [

@@ -5,8 +5,8 @@ use super::segment::{BATCH_HEADER_BYTES, BATCH_LINK_OFFSET, Seed, UNIT_HEADER_BY
 use crate::format::location::Location;
 use crate::io::UNIT_BYTES;
 
-/// Values of at least this many bytes lie on blocks of their own in tables whose index holds whole keys. Below it,
-/// three or more records share a unit, and a lone put fits in one.
+/// Values of at least this many bytes lie on blocks of their own in ordered tables where nothing else is known of what is denser, see
+/// [`super::place::Counting::is_denser_separate`].
 pub(crate) const SEPARATE_VALUE_BYTES: usize = 1280;
 
 /// The offset of its link in a further unit's header.
@@ -19,7 +19,8 @@ pub(crate) struct Append<'a> {
     pub(crate) table: u32,
     pub(crate) key: &'a [u8],
     pub(crate) value: &'a [u8],
-    /// The value lies on blocks of its own.
+    /// The value lies on blocks of its own, unless the batch has nothing but a first unit with room for all, see
+    /// [`super::place::Cursor::is_apart`].
     pub(crate) separate: bool,
     pub(crate) more: bool,
     pub(crate) form: Form,

@@ -156,6 +156,7 @@ impl Manifest {
         put(&mut out, 32, &length.to_le_bytes());
         put(&mut out, 40, &self.checkpoint.to_le_bytes());
         out[48] = u8::from(self.closed);
+        out[49] = u8::from(self.features.counts_as_they_lie);
         let checksum = crc32c(&out[16..]);
         put(&mut out, 12, &checksum.to_le_bytes());
         out
@@ -230,7 +231,7 @@ impl Manifest {
             next_table,
             taken_out,
             time_ms,
-            features: Features::of(bytes),
+            features: Features { counts_as_they_lie: bytes[49] == 1, ..Features::of(bytes) },
             tables,
             segments,
         })

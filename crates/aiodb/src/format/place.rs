@@ -1,7 +1,8 @@
 //! Where in a batch its records and large parts go.
 
-use super::batch::Append;
-use super::record::{RECORD_ALIGNMENT, RECORD_HEADER_BYTES};
+use super::batch::{Append, SEPARATE_VALUE_BYTES};
+use super::entry::Entry;
+use super::record::{Form, Kind, RECORD_ALIGNMENT, RECORD_HEADER_BYTES, extension_bytes};
 use super::segment::{BATCH_HEADER_BYTES, UNIT_HEADER_BYTES};
 use crate::io::{SECTOR_BYTES, UNIT_BYTES};
 
@@ -50,8 +51,17 @@ impl Cursor {
         at
     }
 
+    /// Whether the next record's value goes among the large parts: it is to be separate, and the first unit, with nothing behind it
+    /// yet, has no room for the whole record. So a lone put takes one unit. Chunks are always separate.
+    pub(crate) fn is_apart(&self, append: &Append<'_>) -> bool {
+        let whole = || Append { separate: false, ..*append }.record_length();
+        let is_lone = || append.kind != Kind::Chunk && self.end == UNIT_BYTES && self.packed_at + whole() <= UNIT_BYTES;
+        append.separate && !is_lone()
+    }
+
     /// Takes room for all parts of a record, as [`super::batch::OpenBatch::append`] places them.
     pub(crate) fn take(&mut self, append: &Append<'_>) {
+        let append = Append { separate: self.is_apart(append), ..*append };
         if append.separate {
             self.take_large(append.value.len());
         }
@@ -65,23 +75,90 @@ impl Cursor {
     }
 }
 
-/// Bytes of a segment that a part of this length takes when it lies among its like: moving it elsewhere cannot save them.
+/// Bytes that a packed record of this length takes when it lies among its like.
+fn packed_bytes(length: usize) -> usize {
+    UNIT_BYTES / (MAX_PACKED_BYTES / length.next_multiple_of(RECORD_ALIGNMENT).max(1)).max(1)
+}
+
+/// Bytes that a large part of this length takes when it lies among its like, as [`Cursor::take_large`] places them: where the next one
+/// would reach into more units than it must, the rest of a unit stays empty.
+fn large_bytes(length: usize) -> usize {
+    let length = length.max(1);
+    let fewest = length.next_multiple_of(UNIT_BYTES);
+    let on_sectors = length.next_multiple_of(SECTOR_BYTES);
+    let beyond_whole_units = on_sectors + UNIT_BYTES - fewest;
+    let in_a_row = (fewest - length) / beyond_whole_units + 1;
+    (in_a_row * on_sectors).next_multiple_of(UNIT_BYTES) / in_a_row
+}
+
+/// Bytes of a segment that a part of this length takes when it lies among its like: moving it elsewhere cannot save them. Right for
+/// packed records, and for large parts but for what [`large_bytes`] knows better.
 pub(crate) fn footprint(length: u32) -> i64 {
     let length = length as usize;
-    let bytes = if length <= MAX_PACKED_BYTES {
-        UNIT_BYTES / (MAX_PACKED_BYTES / length.next_multiple_of(RECORD_ALIGNMENT).max(1)).max(1)
-    } else {
-        length.next_multiple_of(SECTOR_BYTES)
-    };
+    let bytes = if length <= MAX_PACKED_BYTES { packed_bytes(length) } else { length.next_multiple_of(SECTOR_BYTES) };
     bytes as i64
 }
 
-/// By how many bytes a record grows at most when it is moved, since it then says where it was. With a separate value, the bytes
-/// of the record beside that value are counted too.
-pub(crate) fn moved_growth(length: u32, is_separate: bool) -> u64 {
-    const ORIGIN_BYTES: u32 = 8;
-    const RECORD_BYTES: u64 = 64;
-    if is_separate { RECORD_BYTES } else { (footprint(length + ORIGIN_BYTES) - footprint(length)) as u64 }
+/// Bytes of the record beside a separate value once it is moved, under a key of so many bytes.
+pub(crate) fn beside_bytes(key_bytes: usize, form: &Form) -> usize {
+    RECORD_HEADER_BYTES + extension_bytes(true, true, form) + key_bytes
+}
+
+/// How a store counts the live bytes of entries of ordered tables. The counts are durable, so a store keeps to one way for ever.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Counting {
+    /// By the length of what a get reads alone, see [`footprint`], as earlier programs did: a separate value of 2048 bytes counts twice.
+    #[default]
+    ByLength,
+    /// As its parts lie: a separate value with the record beside it.
+    AsTheyLie,
+}
+
+impl Counting {
+    /// Bytes of a segment that the record takes of which a get reads so many bytes: all of it, or its separate value; `beside` is as
+    /// [`beside_bytes`] says.
+    pub(crate) fn bytes(self, length: u32, is_separate: bool, beside: usize) -> i64 {
+        let read = length as usize;
+        let bytes = match self {
+            Counting::ByLength => return footprint(length),
+            Counting::AsTheyLie if is_separate => large_bytes(read) + packed_bytes(beside),
+            Counting::AsTheyLie if read > MAX_PACKED_BYTES => large_bytes(read) + packed_bytes(REFERENCE_BYTES),
+            Counting::AsTheyLie => packed_bytes(read),
+        };
+        bytes as i64
+    }
+
+    /// Bytes of a segment that the record of an entry of an ordered index takes, whose key has so many bytes.
+    pub(crate) fn bytes_of(self, entry: &Entry, key_bytes: usize) -> i64 {
+        self.bytes(entry.location.length, entry.separate.is_some(), beside_bytes(key_bytes, &entry.form))
+    }
+
+    /// By how many bytes a record grows at most when it is moved, since it then says where it was.
+    pub(crate) fn moved_growth(self, length: u32, is_separate: bool, beside: usize) -> u64 {
+        const ORIGIN_BYTES: u32 = 8;
+        match self {
+            // The record beside the value is not counted otherwise...
+            Counting::ByLength if is_separate => 64,
+            // ...or is counted as if it were moved already.
+            Counting::AsTheyLie if is_separate => 0,
+            _ => {
+                let grown = length + ORIGIN_BYTES;
+                // Where no unit has room for it any more, its value becomes separate.
+                let is_separate = self == Counting::AsTheyLie && grown as usize > MAX_PACKED_BYTES;
+                (self.bytes(grown, is_separate, beside) - self.bytes(length, false, beside)).max(0) as u64
+            }
+        }
+    }
+
+    /// Whether a record takes less room with its value among the large parts than whole. A little less is not worth the second part.
+    pub(crate) fn is_denser_separate(self, append: &Append<'_>) -> bool {
+        let length = |separate| Append { separate, ..*append }.record_length();
+        if self == Counting::ByLength || length(false) > MAX_PACKED_BYTES {
+            return append.value.len() >= SEPARATE_VALUE_BYTES;
+        }
+        let separate = large_bytes(append.value.len()) + packed_bytes(length(true));
+        separate + separate / 16 < packed_bytes(length(false))
+    }
 }
 
 /// Bytes of a batch that holds just these records.
@@ -90,3 +167,6 @@ pub(crate) fn batch_bytes<'a>(appends: impl Iterator<Item = &'a Append<'a>>) -> 
     appends.for_each(|append| cursor.take(append));
     cursor.end.next_multiple_of(UNIT_BYTES)
 }
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests;

@@ -4,8 +4,11 @@ use crate::checksum::{crc32c, crc32c_append};
 use crate::io::{SECTOR_BYTES, UNIT_BYTES};
 use crate::planted::{self, Bug};
 
-/// The highest version that this program reads. It writes this one where blocks of runs are compressed.
-pub const FORMAT_VERSION: u32 = 4;
+/// The highest version that this program reads. It writes this one where live bytes are counted as they lie.
+pub const FORMAT_VERSION: u32 = 5;
+
+/// The version that it writes where blocks of runs are compressed.
+const VERSION_WITH_COMPRESSED_BLOCKS: u32 = 4;
 
 /// The version that it writes where tables have compaction filters.
 const VERSION_WITH_FILTERS: u32 = 3;
@@ -31,13 +34,16 @@ pub(crate) struct Features {
     pub(crate) filters: bool,
     /// Blocks of runs are compressed.
     pub(crate) compressed_blocks: bool,
+    /// Live bytes of ordered tables are counted as they lie, see `place.rs`. A version tells of this nothing: a manifest says it.
+    pub(crate) counts_as_they_lie: bool,
 }
 
 impl Features {
     /// The version of a file with these.
     pub(crate) fn version(self) -> u32 {
         match self {
-            Features { compressed_blocks: true, .. } => FORMAT_VERSION,
+            Features { counts_as_they_lie: true, .. } => FORMAT_VERSION,
+            Features { compressed_blocks: true, .. } => VERSION_WITH_COMPRESSED_BLOCKS,
             Features { filters: true, .. } => VERSION_WITH_FILTERS,
             Features { values: true, .. } => VERSION_WITH_VALUES,
             _ => FIRST_VERSION,
@@ -50,7 +56,8 @@ impl Features {
         Features {
             values: version >= VERSION_WITH_VALUES,
             filters: version >= VERSION_WITH_FILTERS,
-            compressed_blocks: version >= FORMAT_VERSION,
+            compressed_blocks: version >= VERSION_WITH_COMPRESSED_BLOCKS,
+            counts_as_they_lie: false,
         }
     }
 }

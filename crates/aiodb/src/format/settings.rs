@@ -67,6 +67,7 @@ impl Settings {
             values: self.inline_bytes > 0,
             filters: self.compaction_filter.is_some(),
             compressed_blocks: self.block_compression != Compression::None,
+            ..Features::default()
         }
     }
 

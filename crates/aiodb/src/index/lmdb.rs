@@ -226,11 +226,12 @@ impl LmdbIndex {
 
     /// Deletes up to a transaction's worth of a dropped table's keys; true when none is left. `durable` is the last batch
     /// that is durable, that of the drop or a later one.
-    pub(crate) fn purge(&self, table: u32, durable: u64, died: &dyn Fn(u32, &Entry)) -> Result<bool> {
+    pub(crate) fn purge(&self, table: u32, durable: u64, accounting: &Accounting<'_>) -> Result<bool> {
         let of_table = |range: &RangeTombstone| table_of(&range.start) == table;
         let ranges: Vec<_> = self.ranges.all().into_iter().filter(of_table).collect();
         // The counts of its chunks are forgotten as a whole.
-        let accounting = Accounting { died, ..Accounting::NONE };
+        let Accounting { died, counting, .. } = *accounting;
+        let accounting = Accounting { died, counting, ..Accounting::NONE };
         let ((done, taken_out), turn) = self.transact_some(&accounting, |txn, changes, most| {
             let most = most.min(PURGED_PER_TRANSACTION);
             let (mut keys, mut last) = (0, Vec::new());

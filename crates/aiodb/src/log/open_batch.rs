@@ -84,7 +84,7 @@ impl OpenBatch {
         let mut record = Record::new(append.kind, append.table, sequence, append.key, append.value);
         (record.more, record.form, record.moved) = (append.more, append.form, moved);
         let mut value_location = None;
-        if append.separate {
+        if self.cursor.is_apart(append) {
             let offset = self.place_separate(append.value);
             let checksum = self.seed.checksum_at(offset, append.value);
             record.value = &[];

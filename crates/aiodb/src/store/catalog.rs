@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU16;
 
 use crate::budget::Accounts;
+use crate::format::place::Counting;
 use crate::format::segment::Features;
 use crate::format::settings::{FIRST_TABLE_ID, Settings};
 use crate::index::hash::HashIndex;
@@ -192,6 +193,8 @@ pub(crate) struct Catalog {
     pub(crate) has_values: AtomicBool,
     pub(crate) has_filters: AtomicBool,
     pub(crate) has_compressed_blocks: AtomicBool,
+    /// Whether live bytes are counted [`Counting::AsTheyLie`]: set before the first ordered table of a store is made.
+    pub(crate) counts_as_they_lie: AtomicBool,
 }
 
 impl Catalog {
@@ -209,6 +212,7 @@ impl Catalog {
             has_values: AtomicBool::new(false),
             has_filters: AtomicBool::new(false),
             has_compressed_blocks: AtomicBool::new(false),
+            counts_as_they_lie: AtomicBool::new(false),
         }
     }
 
@@ -262,7 +266,14 @@ impl Catalog {
             values: self.of_files.values || self.has_values.load(Ordering::SeqCst),
             filters: self.of_files.filters || self.has_filters(),
             compressed_blocks: self.of_files.compressed_blocks || self.has_compressed_blocks.load(Ordering::SeqCst),
+            counts_as_they_lie: self.counting() == Counting::AsTheyLie,
         }
+    }
+
+    /// How the live bytes of ordered tables are counted.
+    pub(crate) fn counting(&self) -> Counting {
+        let as_they_lie = self.of_files.counts_as_they_lie || self.counts_as_they_lie.load(Ordering::SeqCst);
+        if as_they_lie { Counting::AsTheyLie } else { Counting::ByLength }
     }
 
     /// Adds what a table has to that.

@@ -46,6 +46,7 @@ pub(crate) struct Alive {
     pub(crate) hash: u64,
     pub(crate) key: Vec<u8>,
     pub(crate) value: Vec<u8>,
+    /// Whether the value was separate.
     pub(crate) separate: bool,
     pub(crate) form: Form,
     pub(crate) sequence: u64,

@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use crate::format::location::Location;
 use crate::format::place::footprint;
 use crate::format::record::decode_chunks;
+use crate::index::accounting::Accounting;
+use crate::index::chain::Entry;
 use crate::index::codec::prefix_key;
 use crate::index::hash::{HashIndex, SHARDS, hash_location};
 use crate::index::memtable::Reached;
@@ -68,7 +69,8 @@ impl<D: Device> Upkeep<D> {
             self.with_record(location, &mut |record| {
                 list.extend_from_slice(if record.form.chunked { record.value } else { &[] });
             })?;
-            count(counted, hash_location(location), &list);
+            let location = hash_location(location);
+            count(counted, location.segment, footprint(location.length), &list);
         }
         Ok(())
     }
@@ -81,10 +83,10 @@ impl<D: Device> Upkeep<D> {
         };
         let life_of = |number| self.segments.find(number).map_or(u64::MAX, |segment| segment.life());
         let (mut named, mut by_files) = (BTreeMap::<u32, i64>::new(), BTreeMap::<u32, i64>::new());
-        runs.for_each_entry(&mut |_, entry, next_life| {
+        runs.for_each_entry(&mut |key, entry, next_life| {
             let number = entry.location.segment;
             if !entry.is_delete() && life_of(number) < next_life && self.is_in_use(number) {
-                count(counted, entry.location, &[]);
+                count(counted, number, self.bytes_in_index(key, entry), &[]);
                 let chunks = if entry.form.chunked { self.chunks_of(entry) } else { Vec::new() };
                 chunks.iter().for_each(|chunk| *named.entry(chunk.segment).or_default() += chunk.bytes);
             }
@@ -111,15 +113,20 @@ impl<D: Device> Upkeep<D> {
         loop {
             let range = (from.as_ref().map(Vec::as_slice), Bound::Excluded(&to[..]));
             let (found, reached) = self.ordered_of(generation).range(range, false, KEYS_PER_VISIT, &view, &mut walk)?;
-            for entry in found.values().flat_map(|chain| chain.entries()) {
+            let entries = found.iter().flat_map(|(key, chain)| chain.entries().iter().map(move |entry| (key, entry)));
+            for (key, entry) in entries {
                 let list = if entry.form.chunked { self.read_chunk_list(entry)? } else { Vec::new() };
-                count(counted, entry.location, &list);
+                count(counted, entry.location.segment, self.bytes_in_index(key, entry), &list);
             }
             match reached {
                 Reached::Key(key) => from = Bound::Excluded(key.into()),
                 Reached::End => return Ok(()),
             }
         }
+    }
+
+    fn bytes_in_index(&self, key: &[u8], entry: &Entry) -> i64 {
+        Accounting { counting: self.catalog.counting(), ..Accounting::NONE }.bytes_of(key, entry)
     }
 
     fn differences(&self, counted: &BTreeMap<u32, Live>) -> Vec<String> {
@@ -140,10 +147,11 @@ impl<D: Device> Upkeep<D> {
     }
 }
 
-fn count(counted: &mut BTreeMap<u32, Live>, location: Location, list: &[u8]) {
-    let live = counted.entry(location.segment).or_default();
+/// Counts a record in a segment that takes so many bytes there, and the chunks of its list.
+fn count(counted: &mut BTreeMap<u32, Live>, segment: u32, bytes: i64, list: &[u8]) {
+    let live = counted.entry(segment).or_default();
     live.records += 1;
-    live.bytes += footprint(location.length);
+    live.bytes += bytes;
     for chunk in decode_chunks(list).map(|(_, chunks)| chunks).unwrap_or_default() {
         counted.entry(chunk.location.segment).or_default().chunk_bytes += footprint(chunk.location.length);
     }

@@ -197,6 +197,8 @@ impl<D: Device, T: Device> Backup<'_, D, T> {
         let wanted = engine.segments_up_to(&self.captured.manifest, &end);
         let segments = self.copy_segments(&wanted, &pace, progress)?;
         let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        // The copied indexes, or the log, may have what came to be known of since the checkpoint.
+        let manifest = Manifest { features: engine.catalog.features(), ..self.captured.manifest.clone() };
         let point = Point {
             number: self.number,
             // For people: nothing is decided by it.
@@ -205,7 +207,7 @@ impl<D: Device, T: Device> Backup<'_, D, T> {
             next_sequence,
             segments,
             files,
-            manifest: self.captured.manifest.clone(),
+            manifest,
         };
         // Once it is closed, another process may use segments that the hold protected.
         engine.check_open()?;

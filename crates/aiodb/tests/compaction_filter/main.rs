@@ -155,7 +155,7 @@ pub(crate) fn keys(table: &Table) -> Vec<String> {
 #[test]
 fn what_has_expired_goes_for_good_and_nothing_else() {
     let (directory, db, table) = open(Expiry);
-    assert_eq!(db.stats().format_version, 3);
+    assert_eq!(db.stats().format_version, 5);
     put(&table, "expired", &until(1, "a"));
     put(&table, "later", &until(LATER_MS, "b"));
     put(&table, "never", &until(0, "c"));

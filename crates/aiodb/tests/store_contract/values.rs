@@ -61,8 +61,31 @@ pub(crate) fn key_lengths(setup: &Setup) {
 
 pub(crate) fn value_lengths(setup: &Setup) {
     const MIB: usize = 1 << 20;
-    const LENGTHS: [usize; 18] =
-        [0, 1, 1279, 1280, 3000, 4000, 4055, 4056, 4080, 4081, 4095, 4096, 4097, 8192, 65_536, MIB - 1, MIB, MIB + 1];
+    const LENGTHS: [usize; 23] = [
+        0,
+        1,
+        960,
+        1000,
+        1024,
+        1025,
+        1279,
+        1280,
+        2048,
+        3000,
+        4000,
+        4055,
+        4056,
+        4080,
+        4081,
+        4095,
+        4096,
+        4097,
+        8192,
+        65_536,
+        MIB - 1,
+        MIB,
+        MIB + 1,
+    ];
     let mut store = Store::new(&setup.with(|options| options.segment_bytes = 4 << 20));
     for (seed, length) in LENGTHS.into_iter().enumerate() {
         store.put(&length.to_be_bytes(), &value(seed as u64, length));

@@ -335,7 +335,8 @@ impl Known {
             let length = match rng.u8(..40) {
                 0 => 0,
                 1 => rng.usize(17_000..60_000),
-                2..6 => rng.usize(1280..5000),
+                2..4 => rng.usize(900..1100),
+                4..8 => rng.usize(1280..5000),
                 _ => rng.usize(1..400),
             };
             if rng.u8(..5) == 0 { self.delete(&key) } else { self.put(&key, &value(rng.u64(..), length)) }
@@ -401,7 +402,8 @@ impl Varied {
             let key = Self::key(rng.u64(..60));
             let length = match rng.u8(..60) {
                 0 => rng.usize(270_000..400_000),
-                1..15 => rng.usize(1280..5000),
+                1..5 => rng.usize(900..1100),
+                5..17 => rng.usize(1280..5000),
                 _ => rng.usize(..300),
             };
             let bytes = if rng.bool() { value(rng.u64(..), length) } else { vec![rng.u8(..); length] };

@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering::Relaxed;
 
+use crate::format::location::Location;
 use crate::format::manifest::{Manifest, ManifestSegment, ManifestTable};
+use crate::format::place::footprint;
 use crate::format::segment::SegmentHeader;
 use crate::format::spilled::SpilledLive;
 use crate::index::accounting::ChunkBytes;
@@ -71,7 +73,8 @@ impl<D: Device> ReadPath<D> {
     pub(super) fn count_live(&self, chunks_in_ordered: &[(u32, ChunkBytes)]) -> Result<()> {
         for generation in self.catalog.generations() {
             if let TableIndex::Hash(index) = &generation.index {
-                index.for_each(&mut |location| self.segments.add_live(location));
+                let count = |location: Location| self.segments.add_live(location.segment, footprint(location.length));
+                index.for_each(&mut |location| count(location));
                 for SpilledLive { segment, bytes, records } in self.live_in_runs(&generation) {
                     if let Some(segment) = self.segments.find(segment) {
                         segment.live_bytes.fetch_add(bytes, Relaxed);

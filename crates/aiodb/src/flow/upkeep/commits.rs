@@ -54,7 +54,7 @@ impl<D: Device> Upkeep<D> {
             self.flush()?;
         }
         let _phase = InPhase::enter(&self.device, Phase::IndexCommit);
-        let died = |table, dead: &Entry| self.count_dead(table, dead);
+        let died = |table, dead: &Entry, bytes| self.count_dead(table, dead, bytes);
         let piled_up = |index_key: &[u8], operands| self.must_fold(index_key, operands);
         let chunks_of = |entry: &Entry| self.chunks_of(entry);
         let (chunks_of, died) = (&chunks_of, &died);
@@ -204,7 +204,7 @@ impl<D: Device> Upkeep<D> {
         if ordered.ranges.len() == 0 {
             return Ok(false);
         }
-        let died = |table, dead: &Entry| self.count_dead(table, dead);
+        let died = |table, dead: &Entry, bytes| self.count_dead(table, dead, bytes);
         let accounting = Accounting { chunks_of: &|entry| self.chunks_of(entry), died: &died, ..Accounting::NONE };
         self.making_room(|| {
             self.with_context(ordered, &accounting, |context| ordered.carry_out_ranges(urgency, context))

@@ -59,16 +59,17 @@ impl<D: Device> Upkeep<D> {
         let lives: RefCell<BTreeMap<u32, u64>> = RefCell::default();
         let life = |number| self.segments.find(number).map_or(0, |segment| segment.life());
         let life_of = |number| *lives.borrow_mut().entry(number).or_insert_with(|| life(number));
-        let died = |table, dead: &Entry| {
+        let died = |table, dead: &Entry, bytes| {
             let number = dead.location.segment;
             // The life is asked of runs only. A list of chunks counts elsewhere too.
             let asked = lives.borrow().get(&number).copied();
             if asked.is_none_or(|asked| asked == life(number) && (dead.form.chunked || self.is_in_use(number))) {
-                (accounting.died)(table, dead);
+                (accounting.died)(table, dead, bytes);
             }
         };
         let named = |table, chunks: ChunkBytes| self.count_named(table, chunks);
-        let accounting = Accounting { died: &died, named: &named, ..*accounting };
+        let counting = self.catalog.counting();
+        let accounting = Accounting { died: &died, named: &named, counting, ..*accounting };
         let (snapshots, ranges) = (&*self.snapshots, &*ordered.ranges);
         let compression_of = |table| self.catalog.block_compression(table);
         let inline_bytes_of = |table| self.catalog.inline_bytes(table);
@@ -234,7 +235,7 @@ impl<D: Device> Upkeep<D> {
         }
         self.commit.check_open()?;
         let _phase = InPhase::enter(&self.device, Phase::Merge);
-        let died = |table, dead: &Entry| self.count_dead(table, dead);
+        let died = |table, dead: &Entry, bytes| self.count_dead(table, dead, bytes);
         let piled_up = |index_key: &[u8], operands| self.must_fold(index_key, operands);
         let chunks_of = |entry: &Entry| self.chunks_of(entry);
         let accounting = Accounting { chunks_of: &chunks_of, died: &died, piled_up: &piled_up, ..Accounting::NONE };

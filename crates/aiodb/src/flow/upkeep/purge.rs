@@ -121,7 +121,7 @@ impl<D: Device> Upkeep<D> {
         }
         // Its chunks leave the counts as a whole, with the last keys.
         let (table, durable) = (purge.generation.id, self.commit.durable());
-        let died = |_, dead: &Entry| self.remove_live(dead.location);
+        let died = |_, dead: &Entry, bytes| self.remove_live_bytes(dead.location, bytes);
         let accounting = Accounting { chunks_of: &|entry| self.chunks_of(entry), died: &died, ..Accounting::NONE };
         self.with_context(ordered, &accounting, |context| ordered.purge(table, durable, context))
     }

@@ -242,7 +242,7 @@ impl<D: Device> Upkeep<D> {
         let alive = &*alive;
         let moves = alive.iter().zip(looked_up);
         let mut moves: Vec<_> =
-            moves.map(|(record, looked_up)| Move { operation: operation(record), looked_up }).collect();
+            moves.map(|(record, looked_up)| Move { operation: self.move_of(record), looked_up }).collect();
         // Of others, whose records are not reclaimed.
         self.take_unmoved();
         let still_current = |one: &Move<'_>| self.still_current(one);
@@ -301,14 +301,18 @@ impl<D: Device> Upkeep<D> {
             _ => Some(true),
         }
     }
-}
 
-fn operation(record: &Alive) -> Operation<'_> {
-    let mut append = Append::new(record.kind, record.table, &record.key, &record.value);
-    (append.separate, append.form) = (record.separate, record.form);
-    let origin = Origin { segment: record.location.segment, offset: record.location.offset };
-    append.moved = Some((origin, record.sequence));
-    Operation { generation: record.generation.clone(), append, hash: record.hash }
+    /// The operation that appends a record again. Its value becomes separate where that takes less room now that it is moved.
+    fn move_of<'a>(&self, record: &'a Alive) -> Operation<'a> {
+        let mut append = Append::new(record.kind, record.table, &record.key, &record.value);
+        append.form = record.form;
+        let origin = Origin { segment: record.location.segment, offset: record.location.offset };
+        append.moved = Some((origin, record.sequence));
+        let becomes_separate = |generation: &Arc<Generation>| self.separates(generation, &append);
+        let is_value = matches!(record.kind, Kind::Put | Kind::Merge);
+        append.separate = record.separate || is_value && record.generation.as_ref().is_some_and(becomes_separate);
+        Operation { generation: record.generation.clone(), append, hash: record.hash }
+    }
 }
 
 #[cfg(all(test, not(feature = "shuttle")))]

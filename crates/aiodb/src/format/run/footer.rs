@@ -64,7 +64,12 @@ impl Footer {
     }
 
     fn features(&self) -> Features {
-        Features { values: self.has_values, filters: self.mark_bytes > 0, compressed_blocks: self.plain_units > 0 }
+        Features {
+            values: self.has_values,
+            filters: self.mark_bytes > 0,
+            compressed_blocks: self.plain_units > 0,
+            ..Features::default()
+        }
     }
 
     pub(crate) fn encode(&self, store: &[u8; 16]) -> Vec<u8> {

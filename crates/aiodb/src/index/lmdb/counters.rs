@@ -10,7 +10,6 @@ use heed::{Env, MdbError, RwTxn};
 use super::LmdbIndex;
 use super::keys::{CHUNK_PREFIX, chunk_key, decode_chunk_count, encode_chunk_count, prefixed, table_and_segment_of};
 use super::limits::{KEYS_PER_TRANSACTION, MIN_KEYS_PER_TRANSACTION};
-use crate::format::place::footprint;
 use crate::format::segment::{put, u64_at};
 use crate::index::accounting::{Accounting, ChunkBytes, LiveChanges};
 use crate::index::chain::{Entry, FOLD_AT, VersionChain};
@@ -32,7 +31,8 @@ pub(super) struct Changes<'a> {
     /// By table, segment and life.
     chunks: BTreeMap<(u32, u32, u64), i64>,
     counts: Counts,
-    dead: Vec<(u32, Entry)>,
+    /// Entries that died, with their tables and the bytes that they counted.
+    dead: Vec<(u32, Entry, i64)>,
     piled_up: Vec<(Box<[u8]>, usize)>,
 }
 
@@ -48,14 +48,18 @@ impl Changes<'_> {
     pub(super) fn purged(&mut self, key: &[u8], chain: &VersionChain) {
         *self.counts.entry(table_of(key)).or_default() -= 1;
         for entry in chain.entries() {
-            self.count(table_of(key), entry, -1);
+            self.count(key, entry, -1);
         }
         self.died(key, chain.entries().iter().cloned());
     }
 
     /// Notes that entries of a key died.
     pub(super) fn died(&mut self, key: &[u8], entries: impl Iterator<Item = Entry>) {
-        self.dead.extend(entries.map(|entry| (table_of(key), entry)));
+        let accounting = self.accounting;
+        self.dead.extend(entries.map(|entry| {
+            let bytes = accounting.bytes_of(key, &entry);
+            (table_of(key), entry, bytes)
+        }));
     }
 
     /// Whether the table of a key is gone.
@@ -63,14 +67,14 @@ impl Changes<'_> {
         (self.accounting.is_gone)(table_of(key))
     }
 
-    fn count(&mut self, table: u32, entry: &Entry, sign: i64) {
+    fn count(&mut self, key: &[u8], entry: &Entry, sign: i64) {
         let Entry { location, form, .. } = entry;
         let change = self.live.entry(location.segment).or_default();
-        change.0 += sign * footprint(location.length);
+        change.0 += sign * self.accounting.bytes_of(key, entry);
         change.1 += sign;
         if form.chunked {
             for ChunkBytes { segment, life, bytes } in (self.accounting.chunks_of)(entry) {
-                *self.chunks.entry((table, segment, life)).or_default() += sign * bytes;
+                *self.chunks.entry((table_of(key), segment, life)).or_default() += sign * bytes;
             }
         }
     }
@@ -134,9 +138,9 @@ impl LmdbIndex {
         *changes.counts.entry(table).or_default() += i64::from(!chain.is_empty()) - i64::from(!is_new);
         let old = old.unwrap_or_default();
         let added = chain.entries().iter().filter(|entry| !old.entries().contains(entry));
-        added.for_each(|entry| changes.count(table, entry, 1));
+        added.for_each(|entry| changes.count(key, entry, 1));
         let removed = old.entries().iter().filter(|entry| !chain.entries().contains(entry));
-        removed.for_each(|entry| changes.count(table, entry, -1));
+        removed.for_each(|entry| changes.count(key, entry, -1));
         match chain.is_empty() {
             true if is_new => Ok(()),
             true => self.database.delete(txn, key).map(drop),
@@ -219,7 +223,7 @@ impl LmdbIndex {
             match outcome {
                 Ok(()) => {
                     *self.counts.lock().expect("no code panics while it holds the counts") = changes.counts;
-                    changes.dead.iter().for_each(|(table, entry)| (accounting.died)(*table, entry));
+                    changes.dead.iter().for_each(|(table, entry, bytes)| (accounting.died)(*table, entry, *bytes));
                     changes.piled_up.iter().for_each(|(key, operands)| (accounting.piled_up)(key, *operands));
                     return Ok(());
                 }

@@ -57,7 +57,7 @@ fn freeze(index: &Index, next_sequence: u64) -> ImmutableMemtable {
 /// Commits the memtable; returns the sequences of entries that died.
 fn commit(index: &Index, immutable: &mut ImmutableMemtable) -> Result<Vec<u64>> {
     let dead = RefCell::new(Vec::new());
-    let died = |_, entry: &Entry| dead.borrow_mut().push(entry.sequence);
+    let died = |_, entry: &Entry, _| dead.borrow_mut().push(entry.sequence);
     let accounting = Accounting { died: &died, ..Accounting::NONE };
     let snapshots = Snapshots::new(Arc::new(Retention::default()));
     let (accounting, ranges, life_of) = (&accounting, &*index.ranges, &|_| 0);

@@ -169,7 +169,7 @@ impl<D: Device> Committed<D> {
     /// the drop or a later one.
     pub(super) fn purge(&self, table: u32, durable: u64, context: &RunContext<'_>) -> Result<bool> {
         match self {
-            Committed::Lmdb(lmdb) => lmdb.purge(table, durable, context.accounting.died),
+            Committed::Lmdb(lmdb) => lmdb.purge(table, durable, context.accounting),
             Committed::Runs(runs) => runs.purge_step(table, durable, context),
         }
     }

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::RunContext;
-use crate::format::place::footprint;
 use crate::format::record::Form;
 use crate::format::run::manifest::{ChunkCount, KeyCount, LiveCount, RunManifest};
 use crate::index::accounting::ChunkBytes;
@@ -23,8 +22,8 @@ pub(super) struct Changes<'a> {
     of_dropped: Vec<ChunkCount>,
     /// See [`KeyCount`], by table.
     keys: BTreeMap<u32, (i64, i64)>,
-    /// Entries that died, with their tables and the lives of their segments.
-    dead: Vec<(u32, Entry, u64)>,
+    /// Entries that died, with their tables, the lives of their segments and the bytes that they counted.
+    dead: Vec<(u32, Entry, u64, i64)>,
     piled_up: Vec<(Box<[u8]>, usize)>,
 }
 
@@ -86,7 +85,7 @@ impl<'a> Changes<'a> {
     /// Notes that a run gets an entry that was in none; returns the life of its segment.
     pub(super) fn added(&mut self, key: &[u8], entry: &Entry) -> u64 {
         let life = (self.context.life_of)(entry.location.segment);
-        self.count(entry, life, 1);
+        self.count(key, entry, life, 1);
         self.written(key, entry);
         life
     }
@@ -109,21 +108,23 @@ impl<'a> Changes<'a> {
 
     /// Notes that a run loses an entry that counts, whose segment has this life. Chunks are counted by file.
     pub(super) fn removed(&mut self, key: &[u8], entry: &Entry, life: u64) {
-        self.count(entry, life, -1);
+        self.count(key, entry, life, -1);
         let form = Form { chunked: false, ..entry.form };
-        self.dead.push((table_of(key), Entry { form, ..entry.without_value() }, life));
+        let bytes = self.context.accounting.bytes_of(key, entry);
+        self.dead.push((table_of(key), Entry { form, ..entry.without_value() }, life, bytes));
     }
 
     /// Notes that an entry died which was in no run.
     pub(super) fn died(&mut self, key: &[u8], entry: &Entry) {
         let life = (self.context.life_of)(entry.location.segment);
-        self.dead.push((table_of(key), entry.without_value(), life));
+        let bytes = self.context.accounting.bytes_of(key, entry);
+        self.dead.push((table_of(key), entry.without_value(), life, bytes));
     }
 
-    fn count(&mut self, entry: &Entry, life: u64, sign: i64) {
+    fn count(&mut self, key: &[u8], entry: &Entry, life: u64, sign: i64) {
         if !entry.is_delete() {
             let live = self.live.entry((entry.location.segment, life)).or_default();
-            live.0 += sign * footprint(entry.location.length);
+            live.0 += sign * self.context.accounting.bytes_of(key, entry);
             live.1 += sign;
         }
     }
@@ -171,10 +172,10 @@ impl<'a> Changes<'a> {
     /// Tells what died and piled up, once that is durable.
     pub(super) fn report(&self) {
         let accounting = self.context.accounting;
-        for (table, entry, life) in &self.dead {
+        for (table, entry, life, bytes) in &self.dead {
             // The segment may have been freed meanwhile, and its counts with it.
             if (self.context.life_of)(entry.location.segment) == *life {
-                (accounting.died)(*table, entry);
+                (accounting.died)(*table, entry, *bytes);
             }
         }
         self.piled_up.iter().for_each(|(key, operands)| (accounting.piled_up)(key, *operands));

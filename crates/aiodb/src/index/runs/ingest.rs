@@ -13,9 +13,10 @@ use super::policy::{Shape, place_of_new};
 use super::writer::{Making, RunWriter};
 use super::{RunContext, Runs};
 use crate::filter::TableFilter;
-use crate::format::place::footprint;
+use crate::format::place::{Counting, footprint};
 use crate::format::record::Chunk;
 use crate::format::run::manifest::{ChunkCount, ManifestRun, RunFileName};
+use crate::index::accounting::Accounting;
 use crate::index::chain::{Entry, VersionChain};
 use crate::index::codec::{Key, LONG_KEY_PREFIX_BYTES};
 use crate::io::{Device, UNIT_BYTES};
@@ -45,6 +46,7 @@ pub(crate) struct RunIngest<D: Device> {
     hash_seed: u64,
     filter: TableFilter,
     compression: Compression,
+    counting: Counting,
     removals: Arc<Removals>,
     output: Option<RunWriter<D>>,
     /// See [`Runs::file_bytes`].
@@ -91,8 +93,9 @@ impl<D: Device> RunIngest<D> {
         if self.output.is_none() {
             self.output = Some(self.begin_file(runs)?);
         }
+        let bytes = Accounting { counting: self.counting, ..Accounting::NONE }.bytes_of(&key, &entry);
         let live = self.counts.live.entry((entry.location.segment, life)).or_default();
-        *live = (live.0 + footprint(entry.location.length), live.1 + 1);
+        *live = (live.0 + bytes, live.1 + 1);
         for (chunk, life) in &chunks {
             *self.chunks.entry((chunk.location.segment, *life)).or_default() += footprint(chunk.location.length);
         }
@@ -159,20 +162,22 @@ fn shape_of(run: &ManifestRun) -> Shape {
 }
 
 impl<D: Device> Runs<D> {
-    /// Begins to make runs of the entries of a new table with this filter and this compression of its blocks. No entry has a lower sequence
-    /// than `base`.
+    /// Begins to make runs of the entries of a new table with this filter and this compression of its blocks, and to count them so. No entry has
+    /// a lower sequence than `base`.
     pub(crate) fn begin_ingest(
         &self,
         table: u32,
         base: u64,
         filter: TableFilter,
         compression: Compression,
+        counting: Counting,
     ) -> RunIngest<D> {
         RunIngest {
             base,
             hash_seed: self.hash_seed(),
             filter,
             compression,
+            counting,
             removals: Arc::clone(&self.removals),
             output: None,
             file_bytes: self.file_bytes(),

@@ -45,7 +45,7 @@ fn the_compression_of_blocks_is_known_without_the_table() {
 /// A version says what there may be. Whether there is, tables say.
 #[test]
 fn a_version_makes_no_filters() {
-    let all = Features { values: true, filters: true, compressed_blocks: true };
+    let all = Features { values: true, filters: true, compressed_blocks: true, counts_as_they_lie: true };
     let catalog = Catalog::new([0; 16], 1 << 20, all, &Arc::default());
     assert_eq!(catalog.features(), all);
     catalog.apply_create("t", &settings(), catalog.next_id());

@@ -7,6 +7,7 @@ use crate::flow::moves::Move;
 use crate::flow::read::Outcome;
 use crate::format::batch::Append;
 use crate::format::location::Location;
+use crate::format::place::footprint;
 use crate::format::record::{Chunk, Form, Kind, Origin, encode_chunks};
 use crate::index::Candidates;
 use crate::index::chain::Entry;
@@ -82,13 +83,14 @@ impl<D: Device> Upkeep<D> {
         let Some((named, looked_up)) = self.entry_at(generation, &old.key, location)? else { return Ok(()) };
         let mut append = Append::new(Kind::Put, old.table, &old.key, &list);
         append.form = named.form;
-        append.separate = generation.separates(&old.key, list.len());
         append.moved = Some((Origin { segment: location.segment, offset: location.offset }, named.sequence));
+        append.separate = self.separates(generation, &append);
         let operation = Operation { generation: Some(Arc::clone(generation)), append, hash: old.hash };
         let one = Move { operation, looked_up };
         let placed = self.write_moves(&mut [one], |one| self.still_current(one))?;
         if let (Some(expires_ms), Some(_)) = (named.form.expires_ms, placed[0]) {
-            self.segments.add_expiring(new.location, expires_ms.get());
+            let Location { segment, length, .. } = new.location;
+            self.segments.add_expiring(segment, footprint(length), expires_ms.get());
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use super::named_files;
 use super::sizes::entry;
 use super::world::{DIRECTORY, STORE};
 use crate::filter::TableFilter;
+use crate::format::place::Counting;
 use crate::format::position::Position;
 use crate::index::chain::{Superseded, VersionChain};
 use crate::index::memtable::Memtable;
@@ -48,18 +49,18 @@ fn run_files(device: &SimDevice) -> usize {
 fn an_ingest_makes_no_file_once_the_runs_are_closed() {
     let device = SimDevice::new(1);
     let runs = open(&device);
-    let mut ingest = runs.begin_ingest(TABLE, 1, TableFilter::None, Compression::None);
+    let mut ingest = runs.begin_ingest(TABLE, 1, TableFilter::None, Compression::None, Counting::AsTheyLie);
     runs.close();
     assert!(matches!(add(&runs, &mut ingest, 0..10), Err(Error::Closed)));
     assert_eq!(run_files(&device), 0);
     let runs = open(&device);
-    let mut ingest = runs.begin_ingest(TABLE, 1, TableFilter::None, Compression::None);
+    let mut ingest = runs.begin_ingest(TABLE, 1, TableFilter::None, Compression::None, Counting::AsTheyLie);
     add(&runs, &mut ingest, 0..10).expect("there is room");
     assert_eq!(run_files(&device), 1);
     runs.close();
     let next = open(&device);
     assert_eq!(run_files(&device), 0, "what the last one has begun is removed");
-    let mut beside = next.begin_ingest(TABLE, 1, TableFilter::None, Compression::None);
+    let mut beside = next.begin_ingest(TABLE, 1, TableFilter::None, Compression::None, Counting::AsTheyLie);
     add(&next, &mut beside, 0..10).expect("there is room");
     drop(ingest);
     assert_eq!(run_files(&device), 1, "that of the next opening is not");
@@ -78,7 +79,7 @@ fn an_ingested_run_is_not_written_again() {
         let position = Position { batch: sequence, checksum: 0, segment: 1, life: 1, offset: 4096 };
         runs.flush(&memtable.freeze(position, sequence + 1), &[], &context, &|_| ()).expect("nothing fails");
     }
-    let mut ingest = runs.begin_ingest(TABLE, 5, TableFilter::None, Compression::None);
+    let mut ingest = runs.begin_ingest(TABLE, 5, TableFilter::None, Compression::None, Counting::AsTheyLie);
     add(&runs, &mut ingest, 5..100_000).expect("there is room");
     ingest.complete(&runs).expect("there is room");
     runs.name_ingested(ingest, 4, &context).expect("nothing fails");

@@ -6,9 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use fastrand::Rng;
 
 use crate::format::location::Location;
-use crate::format::place::footprint;
-use crate::index::accounting::ChunkBytes;
+use crate::format::place::Counting;
+use crate::index::accounting::{Accounting, ChunkBytes};
 use crate::index::chain::Entry;
+use crate::index::codec::table_of;
 
 /// Records in a segment.
 pub(super) const SEGMENT_RECORDS: u32 = 40;
@@ -40,12 +41,18 @@ impl Segments {
         self.lives.get(&segment).copied().unwrap_or(0)
     }
 
-    pub(super) fn count(&self, table: u32, entry: &Entry, sign: i64) {
+    /// Counts an entry under its index key.
+    pub(super) fn count(&self, key: &[u8], entry: &Entry, sign: i64) {
+        let accounting = Accounting { counting: Counting::AsTheyLie, ..Accounting::NONE };
+        self.count_bytes(table_of(key), entry, sign, accounting.bytes_of(key, entry));
+    }
+
+    pub(super) fn count_bytes(&self, table: u32, entry: &Entry, sign: i64, bytes: i64) {
         let Location { segment, length, .. } = entry.location;
         if !entry.is_delete() {
             let mut live = self.live.borrow_mut();
             let count = live.entry(segment).or_default();
-            *count = (count.0 + sign * footprint(length), count.1 + sign);
+            *count = (count.0 + sign * bytes, count.1 + sign);
         }
         if entry.form.chunked {
             *self.chunks.borrow_mut().entry((table, segment)).or_default() += sign * i64::from(length);

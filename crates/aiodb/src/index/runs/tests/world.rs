@@ -14,6 +14,7 @@ use super::segments::{SEGMENT_RECORDS, Segments};
 use crate::cache::Cache;
 use crate::config::MergePolicy;
 use crate::format::location::Location;
+use crate::format::place::Counting;
 use crate::format::position::Position;
 use crate::format::record::{Form, Kind};
 use crate::index::accounting::{Accounting, ChunkBytes};
@@ -121,9 +122,10 @@ impl World {
         let accounting = Accounting {
             chunks_of: &chunks_of,
             named: &|table, chunks| self.segments.count_chunks(table, chunks),
-            died: &|table, entry| self.segments.count(table, entry, -1),
+            died: &|table, entry, bytes| self.segments.count_bytes(table, entry, -1, bytes),
             piled_up: &|_, operands| assert!(operands > 1),
             is_gone: &|table| self.gone.contains(&table),
+            counting: Counting::AsTheyLie,
         };
         work(&RunContext {
             accounting: &accounting,
@@ -180,8 +182,8 @@ impl World {
     fn publish(&self, key: &[u8], entry: Entry) {
         let mut superseded = Superseded::new();
         self.memtable.insert(key, entry.clone().into(), &mut superseded, |superseded| self.retain(key, superseded));
-        self.segments.count(table_of(key), &entry, 1);
-        superseded.iter().for_each(|(entry, _)| self.segments.count(table_of(key), entry, -1));
+        self.segments.count(key, &entry, 1);
+        superseded.iter().for_each(|(entry, _)| self.segments.count(key, entry, -1));
     }
 
     fn retain(&self, key: &[u8], superseded: &Superseded) {
@@ -239,8 +241,8 @@ impl World {
         let replaced = self.memtable.replace(key, &looked_up, &current, entry.clone(), &mut superseded, retain);
         let replaced = replaced.expect("no freeze");
         if replaced {
-            self.segments.count(table_of(key), &entry, 1);
-            superseded.iter().for_each(|(entry, _)| self.segments.count(table_of(key), entry, -1));
+            self.segments.count(key, &entry, 1);
+            superseded.iter().for_each(|(entry, _)| self.segments.count(key, entry, -1));
         }
         replaced
     }

@@ -114,7 +114,7 @@ impl World {
             .for_each_entry(&mut |key, entry, next_life| {
                 let life = self.segments.life_of(entry.location.segment);
                 if life > 0 && life < next_life {
-                    recount.count(table_of(key), entry, 1);
+                    recount.count(key, entry, 1);
                 }
                 tables.insert(table_of(key));
                 Ok(())
@@ -129,7 +129,7 @@ impl World {
         let (in_memtables, _) = self.memtable.range(all);
         if self.unfinished.is_none() {
             for (key, chain) in &in_memtables {
-                chain.entries().iter().for_each(|entry| recount.count(table_of(key), entry, 1));
+                chain.entries().iter().for_each(|entry| recount.count(key, entry, 1));
             }
             let (in_memory, expected) = (self.segments.counts(&self.gone), recount.counts(&self.gone));
             self.assert_counts(in_memory, expected, "what is counted in memory");

@@ -18,6 +18,7 @@ use crate::flow::room::unless_full;
 use crate::format::batch::{BatchView, Found, Placed};
 use crate::format::location::Location;
 use crate::format::manifest::{Manifest, ManifestTable, damage_error};
+use crate::format::place::beside_bytes;
 use crate::format::position::Position;
 use crate::format::record::{Kind, Origin, Record, decode_chunks};
 use crate::format::segment::{BATCH_CONTINUES, BATCH_MOVES, SegmentHeader};

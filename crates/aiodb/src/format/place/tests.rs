@@ -2,7 +2,6 @@ use std::num::NonZeroU64;
 
 use super::*;
 use crate::format::record::Origin;
-use crate::format::segment::BATCH_HEADER_BYTES;
 
 /// Bytes of a record's key here: with it the record beside a separate value takes as much before a move as later.
 const KEY_BYTES: usize = 24;

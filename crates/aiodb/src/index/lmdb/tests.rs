@@ -131,11 +131,11 @@ fn a_file_that_lacks_only_free_pages_is_whole() {
         let index = open(&path).expect("the index opens");
         let mut sequence = 1;
         put(&index, 0..200 + round * 337, &mut sequence);
-        while !lmdb(&index).purge(FIRST_TABLE_ID, 1, &|_, _| ()).expect("a table can be purged") {}
+        while !lmdb(&index).purge(FIRST_TABLE_ID, 1, &Accounting::NONE).expect("a table can be purged") {}
         // Pages that one transaction has freed are free for the next but one.
         for _ in 0..2 {
             put(&index, 10_000..10_010, &mut sequence);
-            while !lmdb(&index).purge(FIRST_TABLE_ID, 1, &|_, _| ()).expect("a table can be purged") {}
+            while !lmdb(&index).purge(FIRST_TABLE_ID, 1, &Accounting::NONE).expect("a table can be purged") {}
         }
         use_and_free(lmdb(&index), (2 << 20) + (round as usize) * 40_000);
         let known_bytes = super::known_bytes(lmdb(&index).env().as_ref().expect("it is open"));

@@ -156,6 +156,9 @@ impl Counting {
         if self == Counting::ByLength || length(false) > MAX_PACKED_BYTES {
             return append.value.len() >= SEPARATE_VALUE_BYTES;
         }
+        if length(false) <= SECTOR_BYTES {
+            return false;
+        }
         let separate = large_bytes(append.value.len()) + packed_bytes(length(true));
         separate + separate / 16 < packed_bytes(length(false))
     }

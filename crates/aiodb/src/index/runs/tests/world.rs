@@ -19,7 +19,6 @@ use crate::format::position::Position;
 use crate::format::record::{Form, Kind};
 use crate::index::accounting::{Accounting, ChunkBytes};
 use crate::index::chain::{Entry, Superseded, VersionChain};
-use crate::index::codec::table_of;
 use crate::index::memtable::{ImmutableMemtable, LookedUp, Memtable};
 use crate::index::range_tombstones::{RangeTombstone, Ranges, Urgency};
 use crate::index::runs::{FILE_BYTES, RunContext, Runs};

@@ -24,7 +24,7 @@ pub struct TablesArgs {
 #[derive(Args)]
 #[command(
     long_about = "Make an empty table; it is an error if it exists. Makes the store if there is none. The index of a \
-                  table cannot be changed later.",
+                  table cannot be changed later; what memory keeps of it can (alter-table).",
     after_help = "Example:\n  aiodb create-table /data/store sessions --index hash"
 )]
 pub struct CreateTableArgs {

@@ -50,9 +50,6 @@ const LEAST_SHARD_BYTES: u64 = 16 << 10;
 const BLOCKS_PER_LOOK: usize = 64;
 const BYTES_PER_LOOK: usize = 4 << 20;
 
-/// A cache that has no room for more than one part in so many is full.
-const FULL_SHARE: u64 = 8;
-
 /// The tables that a cache treats otherwise than all others, by their numbers, which rise.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Preferences {
@@ -170,16 +167,17 @@ impl Cache {
         !self.shards.is_empty() && self.budget_bytes() > 0
     }
 
-    /// Whether hardly anything more comes into it without something else that leaves.
-    pub(crate) fn is_full(&self) -> bool {
-        let budget_bytes = self.budget_bytes();
-        self.memory_bytes() + budget_bytes / FULL_SHARE >= budget_bytes
+    /// Whether entries of preferred tables push out each other: others have left for them. Shards fill up one after the other, so half of them
+    /// tell.
+    pub(crate) fn is_full_of_preferred(&self) -> bool {
+        let full = self.shards.iter().filter(|shard| self.read(shard).is_full_of_preferred()).count();
+        2 * full >= self.shards.len()
     }
 
     /// Changes which tables it treats otherwise.
     pub(crate) fn prefer(&self, preferences: Preferences) {
-        // All shards have the same.
-        if self.shards.first().is_none_or(|shard| *self.read(shard).preferences() == preferences) {
+        // Of two threads that change it at a time each may be the last one in some shards: the next look finds that.
+        if self.shards.iter().all(|shard| *self.read(shard).preferences() == preferences) {
             return;
         }
         let preferences = Arc::new(preferences);

@@ -117,12 +117,12 @@ impl StorageMode {
 }
 
 /// The storage modes of a table, see `docs/decisions/0062-storage-modes.md`. Where the budget does not suffice it comes closer to the disk by
-/// itself: values leave memory first, the coldest before others, then blocks of keys. Filters and fences of sorted runs, and slots of `hash`
-/// tables, are in memory in every mode.
+/// itself: values leave memory first, the coldest before others, then blocks of keys. Filters and fences of sorted runs are in memory in every mode,
+/// and slots of `hash` tables as far as there is room for them ([`Options::hash_bytes`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct TableModes {
-    /// Blocks of the sorted runs of an `lsm` table, with the values that lie in them. Slots of a `hash` table are in memory always, and of `lmdb`
-    /// tables the system's page cache decides: so [`StorageMode::Disk`] is only for tables of kind `lsm`.
+    /// Blocks of the sorted runs of an `lsm` table, with the values that lie in them. Slots of a `hash` table leave memory only where it has no room for
+    /// them, and of `lmdb` tables the system's page cache decides: so [`StorageMode::Disk`] is only for tables of kind `lsm`.
     pub keys: StorageMode,
     /// Values that lie in the log. [`StorageMode::Memory`] stands for keys in memory too, and is refused beside keys on disk.
     pub values: StorageMode,

@@ -214,6 +214,17 @@ pub enum Error {
         /** The name. */
         name: String,
     },
+    /// A table was made, and is there, but the checkpoint failed that was to keep its modes: it has none.
+    #[error(
+        "the table `{name}` was made and is there, without its storage modes: {cause}; set them once that is mended (`aiodb alter-table`, \
+         `Db::set_table_modes`)"
+    )]
+    MadeWithoutModes {
+        /** The name. */
+        name: String,
+        /** Why there was no checkpoint. */
+        cause: Box<Error>,
+    },
     /// The keys of an ingest do not rise.
     #[error(
         "record {record} has the key {}, which {} that of the record before, {}: sort the records by their keys, byte by byte, \

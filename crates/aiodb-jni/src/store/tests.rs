@@ -7,6 +7,7 @@ fn table(kind: IndexKind, index_disk_bytes: u64) -> TableStats {
         name: "t".into(),
         kind,
         keys: 1,
+        keys_in_files: 0,
         keys_exact,
         index_memory_bytes,
         index_disk_bytes,

@@ -62,7 +62,9 @@ impl<D: Device> Db<D> {
         self.create_table_with(name, kind.into())
     }
 
-    /// Makes a table that compresses its values or merges.
+    /// Makes a table that compresses its values or merges, or of which memory keeps something by preference. Modes are kept by a checkpoint of their
+    /// own: where that fails the table is there without them, which is [`Error::MadeWithoutModes`]. A process that dies meanwhile may leave it like
+    /// that: [`Table::modes`] tells, and [`Db::set_table_modes`] sets them.
     pub fn create_table_with(&self, name: &str, options: TableOptions) -> Result<Table<D>> {
         self.engine.check_open()?;
         let slot = self.engine.create_table(name, &options)?;

@@ -74,7 +74,7 @@ impl<D: Device> Ingest<D> {
 
     /// Makes the table, with all records that were taken. Durable when it returns, whatever the store's class. After an error there is
     /// no table; only where that is [`Error::Failed`], or of a write or flush, the next opening of the store may find it, with all
-    /// records.
+    /// records. After [`Error::MadeWithoutModes`] it is there with all records. A process that dies meanwhile may leave it like that.
     pub fn finish(mut self) -> Result<Table<D>> {
         self.check()?;
         let slot = self.engine.finish_ingest(&mut self.ingesting)?;

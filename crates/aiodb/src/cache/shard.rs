@@ -12,7 +12,7 @@
 //! Entries of preferred tables have two queues of their own, which work the same way. While the others have more than an eighth of the blocks,
 //! theirs are emptied, so a preferred entry leaves only where the preferred ones alone are too many. Of which class an entry is the shard asks
 //! when it comes, and again when its block is emptied: a table that becomes preferred moves nothing. Where one is preferred no more, every
-//! other block that is emptied is one of that class, until all have been.
+//! other block that is emptied is one of that class, for as many as there are.
 //!
 //! A shard is brought to another budget in steps, block by block (`Shard::fit`). Blocks keep their length: a shard that would
 //! have too few of them, or far too many, is replaced by an empty one.
@@ -462,9 +462,21 @@ impl Shard {
 
     /// The class that a block leaves.
     fn class_to_empty(&self) -> Class {
-        let usual_blocks = (self.most_blocks / USUAL_SHARE).max(1);
-        let is_usual = self.preferred.len() == 0 || self.usual.len() > usual_blocks;
+        let is_usual = self.preferred.len() == 0 || self.usual.len() > self.kept_usual_blocks();
         if is_usual { Class::Usual } else { Class::Preferred }
+    }
+
+    /// Blocks that entries of tables that are not preferred keep, if they have so many.
+    fn kept_usual_blocks(&self) -> usize {
+        (self.most_blocks / USUAL_SHARE).max(1)
+    }
+
+    /// Whether a block more of preferred entries would be at the expense of others of them, though not of forgotten ones.
+    pub(super) fn is_full_of_preferred(&self) -> bool {
+        let preferred = self.preferred.blocks().filter(|block| !self.blocks.is_mostly_forgotten(*block)).count();
+        let stay = preferred + self.usual.len().min(self.kept_usual_blocks());
+        let bytes = (stay + 1) * self.blocks.block_bytes() + self.bookkeeping_bytes();
+        stay + self.spare_blocks() >= self.most_blocks || bytes > self.budget_bytes
     }
 
     /// Copies an entry to the end of the old queue of its class.

@@ -477,3 +477,43 @@ fn a_refused_table_gets_nothing_more_and_shares_count_what_is_there() {
         assert!(bytes <= cache.used_bytes());
     }
 }
+
+/// Two threads that find different preferences may each have the last word in some shards.
+#[test]
+fn shards_that_disagree_about_preferences_are_brought_together() {
+    let cache = cache(16 << 20);
+    preferring(&cache, &[7]);
+    let others = std::sync::Arc::new(Preferences { preferred: vec![8], refused: vec![7] });
+    cache.shards[1..].iter().for_each(|shard| shard.0.write().expect(super::NO_PANIC).prefer(&others));
+    preferring(&cache, &[7]);
+    (0..1000).for_each(|number| insert(&cache, 7, number, 1000));
+    assert_eq!(count(&cache, 7, 1000), 1000);
+    assert!(
+        cache.shards.len() > 1
+            && cache.shards.iter().all(|shard| shard.0.read().expect(super::NO_PANIC).is_preferred(7))
+    );
+}
+
+/// What others have of a cache that is full leaves for preferred entries, so these have room until they would push out each other.
+#[test]
+fn a_cache_full_of_others_is_not_full_of_preferred_entries() {
+    for budget in [400_000, 4 << 20, 32 << 20] {
+        let cache = cache(budget);
+        read_others(&cache, 1);
+        (0..2 * budget / 1000).for_each(|number| insert(&cache, 3, 1 << 20 | number, 1000));
+        assert!(cache.memory_bytes() > budget * 7 / 8 && !cache.is_full_of_preferred());
+        preferring(&cache, &[7]);
+        let mut inserted = 0;
+        while !cache.is_full_of_preferred() {
+            insert(&cache, 7, inserted, 1000);
+            inserted += 1;
+            assert!(inserted * 1000 < 2 * budget, "it becomes full");
+        }
+        let bytes = cache.share_of(7).bytes;
+        assert!(bytes > budget * 6 / 10, "{bytes} of {budget} bytes are of the preferred table");
+        assert!(count(&cache, 7, inserted) > inserted * 95 / 100, "hardly any has left: {inserted}");
+        // Room that forgotten entries have counts as free.
+        (0..inserted).for_each(|number| cache.forget(place(7 << 32 | number)));
+        assert!(!cache.is_full_of_preferred());
+    }
+}

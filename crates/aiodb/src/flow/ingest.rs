@@ -179,8 +179,8 @@ impl<D: Device> WritePath<D> {
         }
     }
 
-    /// Makes the table with all that was taken: durable, and there for all readers, when this returns. After an error no table is there;
-    /// where the outcome of a write is unknown, the next opening finds all of it or nothing.
+    /// Makes the table with all that was taken: durable, and there for all readers, when this returns. After an error no table is there, but
+    /// for [`Error::MadeWithoutModes`]; where the outcome of a write is unknown, the next opening finds all of it or nothing.
     pub(crate) fn finish_ingest(&self, ingesting: &mut Ingesting<D>) -> Result<Arc<TableSlot>> {
         let _phase = InPhase::enter(&self.device, Phase::TableCreate);
         self.append_piece(ingesting)?;

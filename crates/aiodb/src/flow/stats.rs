@@ -130,6 +130,8 @@ pub struct TableStats {
     pub block_compression: Compression,
     /// What of the table memory keeps by preference.
     pub modes: TableModes,
+    /// Keys of which the slot has left memory for files (`hash`): a look-up reads a block first.
+    pub keys_in_files: u64,
     /// Blocks of sorted runs that have its keys (`lsm`)...
     pub blocks: u64,
     /// ...and how many are in the cache of blocks, with their bytes there. One with keys of two tables counts for either.
@@ -147,11 +149,11 @@ pub struct TableStats {
 }
 
 impl TableStats {
-    /// The share of the keys that look-ups find in memory, from 0 to 1, estimated by blocks; `None` for a table of kind `lmdb`, of which the
-    /// system's page cache decides.
+    /// The share of the keys that look-ups find in memory, from 0 to 1, estimated by blocks, or by the slots that are there (`hash`); `None` for a
+    /// table of kind `lmdb`, of which the system's page cache decides.
     pub fn keys_in_memory(&self) -> Option<f64> {
         match self.kind {
-            IndexKind::Hash => Some(1.0),
+            IndexKind::Hash => Some(1.0 - self.keys_in_files as f64 / self.keys.max(1) as f64),
             IndexKind::Lmdb => None,
             // What is in memtables only has no block.
             IndexKind::Lsm if self.blocks == 0 => Some(1.0),
@@ -233,14 +235,15 @@ impl<D: Device> Engine<D> {
     }
 
     pub(crate) fn stats_of(&self, name: &str, generation: &Generation) -> TableStats {
-        let (keys, keys_exact, memory, disk, plain) = match &generation.index {
+        let (keys, keys_in_files, keys_exact, memory, disk, plain) = match &generation.index {
             TableIndex::Hash(index) => {
                 let runs = self.spilled.table(generation.id);
                 let of_runs = |count: fn(&SpilledTable<D>) -> u64| runs.as_ref().map_or(0, |runs| count(runs));
-                let keys = index.len() as u64 + of_runs(SpilledTable::places);
+                let in_files = of_runs(SpilledTable::places);
+                let keys = index.len() as u64 + in_files;
                 let memory = generation.memory_bytes() as u64 + of_runs(SpilledTable::memory_bytes);
                 let disk = of_runs(SpilledTable::disk_bytes);
-                (keys, self.settling.len() == 0, memory, disk, disk)
+                (keys, in_files, self.settling.len() == 0, memory, disk, disk)
             }
             TableIndex::Ordered => {
                 let ordered = self.ordered_of(generation);
@@ -248,7 +251,7 @@ impl<D: Device> Engine<D> {
                 let committed = &ordered.committed;
                 let exact = memtable == 0 && committed.counts_exactly();
                 let keys = committed.count(generation.id) + memtable as u64;
-                (keys, exact, committed.memory_bytes(), committed.disk_bytes(), committed.plain_bytes())
+                (keys, 0, exact, committed.memory_bytes(), committed.disk_bytes(), committed.plain_bytes())
             }
         };
         let blocks = match &generation.index {
@@ -260,6 +263,7 @@ impl<D: Device> Engine<D> {
             name: name.to_string(),
             kind: generation.kind(),
             keys,
+            keys_in_files,
             keys_exact,
             index_memory_bytes: memory,
             index_disk_bytes: disk,

@@ -38,15 +38,14 @@ impl<D: Device> WritePath<D> {
         Ok(made)
     }
 
-    /// Gives a table that was just made its modes; after an error the table is gone again. The caller holds `changing`.
+    /// Gives a table that was just made its modes. After an error it stays without: others may have found it, and written to it, since it is
+    /// there. The caller holds `changing`.
     pub(crate) fn give_modes(&self, made: &TableSlot, modes: TableModes) -> Result<()> {
         if modes == TableModes::default() {
             return Ok(());
         }
-        self.change_modes(&made.name, modes).inspect_err(|_| {
-            // If this fails too, the store has failed, and the next opening finds an empty table or none.
-            let _ = self.drop_changing(made);
-        })
+        let without = |cause| Error::MadeWithoutModes { name: made.name.clone(), cause: Box::new(cause) };
+        self.change_modes(&made.name, modes).map_err(without)
     }
 
     /// Changes what of a table memory keeps by preference.
@@ -128,14 +127,9 @@ impl<D: Device> WritePath<D> {
 
     /// Drops this table, and no other that has its name since.
     pub(crate) fn drop_slot(&self, slot: &TableSlot) -> Result<()> {
+        let _phase = InPhase::enter(&self.device, Phase::TableDrop);
         let _changing = self.catalog.changing.lock().expect("no code panics while it changes the catalog");
         self.bound_gone()?;
-        self.drop_changing(slot)
-    }
-
-    /// [`WritePath::drop_slot`] of a caller that holds `changing`.
-    fn drop_changing(&self, slot: &TableSlot) -> Result<()> {
-        let _phase = InPhase::enter(&self.device, Phase::TableDrop);
         let (name, id) = (&slot.name, slot.generation()?.id);
         self.change_tables(Kind::TableDrop, id, name, &[], || {
             self.forget_generation(|| self.catalog.apply_drop(name, id));
@@ -190,9 +184,9 @@ pub(crate) fn check_modes(kind: IndexKind, TableModes { keys, values }: TableMod
         (StorageMode::Disk, StorageMode::Memory) => refused(
             "memory or auto beside `values` = memory: a get whose key is on disk reads the disk before it knows of a value in memory",
         ),
-        (StorageMode::Disk, _) if kind == IndexKind::Hash => {
-            refused("memory or auto in tables of kind `hash`: their slots are in memory always")
-        }
+        (StorageMode::Disk, _) if kind == IndexKind::Hash => refused(
+            "memory or auto in tables of kind `hash`: their slots leave memory only where memory has no room for them",
+        ),
         (StorageMode::Disk, _) if kind == IndexKind::Lmdb => {
             refused("memory or auto in tables of kind `lmdb`: the system's page cache keeps what it has room for")
         }

@@ -144,7 +144,9 @@ impl Manifest {
             out.extend_from_slice(&segment.growth_bytes.to_le_bytes());
         }
         out.extend_from_slice(&self.taken_out.to_le_bytes());
-        for table in self.tables.iter().filter(|table| table.modes != TableModes::default()) {
+        let with_modes = self.tables.iter().filter(|table| table.modes != TableModes::default());
+        out.extend_from_slice(&(with_modes.clone().count() as u32).to_le_bytes());
+        for table in with_modes {
             out.extend_from_slice(&table.id.to_le_bytes());
             out.extend_from_slice(&table.modes.to_bytes());
             out.extend_from_slice(&[0; 2]);
@@ -211,7 +213,9 @@ impl Manifest {
             }
         }
         let taken_out = if rest.0.is_empty() { 0 } else { rest.u64()? };
-        while !rest.0.is_empty() {
+        // What later programs write behind them is left alone.
+        let count = if rest.0.is_empty() { 0 } else { rest.u32()? };
+        for _ in 0..count {
             let id = rest.u32()?;
             let modes = TableModes::from_bytes(array(rest.take(4)?, 0))?;
             let table = tables.iter_mut().find(|table| table.id == id)?;
@@ -271,3 +275,6 @@ pub(crate) fn damage_error(path: &Path, offset: u64, damage: Damage, advice: &st
 }
 
 const _: () = assert!(HEADER_BYTES <= UNIT_BYTES);
+
+#[cfg(test)]
+mod tests;

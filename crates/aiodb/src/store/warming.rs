@@ -26,14 +26,22 @@ pub(crate) struct Warming {
     /// Relaxed: who asks early asks again.
     is_any: AtomicBool,
     /// Of the tables that want blocks of their runs in memory, all together.
-    blocks: Mutex<WarmedTo, { Rank::Warming as u8 }>,
+    blocks: Mutex<Blocks, { Rank::Warming as u8 }>,
+}
+
+/// How far blocks are, unless a step is under way, and how often somebody has begun with them.
+#[derive(Default)]
+struct Blocks {
+    to: WarmedTo,
+    begun: u64,
 }
 
 impl Warming {
     /// Begins with a table, if it has anything that memory is to keep.
     pub(crate) fn ask(&self, generation: &Generation) {
         if generation.prefers_blocks() {
-            *self.blocks.lock().expect(NO_PANIC) = WarmedTo::default();
+            let mut blocks = self.blocks.lock().expect(NO_PANIC);
+            *blocks = Blocks { to: WarmedTo::default(), begun: blocks.begun + 1 };
         }
         if !generation.prefers_values() {
             return;
@@ -44,17 +52,18 @@ impl Warming {
         self.is_any.store(true, Ordering::Relaxed);
     }
 
-    /// How far blocks are.
-    pub(crate) fn blocks(&self) -> WarmedTo {
-        *self.blocks.lock().expect(NO_PANIC)
-    }
-
-    /// A step with blocks has come from one place to another, unless somebody has begun anew.
-    pub(crate) fn set_blocks(&self, from: WarmedTo, to: WarmedTo) {
+    /// Does a step with blocks, which takes them further unless somebody begins anew meanwhile.
+    pub(crate) fn step_with_blocks<T>(&self, step: impl FnOnce(&mut WarmedTo) -> T) -> T {
+        let (mut to, begun) = {
+            let mut blocks = self.blocks.lock().expect(NO_PANIC);
+            (std::mem::take(&mut blocks.to), blocks.begun)
+        };
+        let outcome = step(&mut to);
         let mut blocks = self.blocks.lock().expect(NO_PANIC);
-        if *blocks == from {
-            *blocks = to;
+        if blocks.begun == begun {
+            blocks.to = to;
         }
+        outcome
     }
 
     /// The table that is next, out of the queue.

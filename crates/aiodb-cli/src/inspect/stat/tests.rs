@@ -6,6 +6,7 @@ fn stats() -> Stats {
         name: name.into(),
         kind,
         keys: 1_234_567,
+        keys_in_files: 0,
         keys_exact,
         index_memory_bytes: 3 << 20,
         index_disk_bytes: 5 << 30,

@@ -1,12 +1,13 @@
 //! Brings what the modes of tables want in memory there, in steps, as long as the caches have room: values when the store is opened, and when the
 //! modes of a table change, and when they are written or read later; blocks of runs then, and when a flush or a merge has written them.
 
+use std::collections::BinaryHeap;
 use std::ops::Bound;
 
 use crate::format::location::Location;
 use crate::format::record::Kind;
 use crate::index::Candidate;
-use crate::index::codec::{decode_key, prefix_key};
+use crate::index::codec::{decode_key, encode_key, prefix_key};
 use crate::index::hash::{HashIndex, SHARDS};
 use crate::index::memtable::Reached;
 use crate::index::runs::scan::RunWalk;
@@ -23,6 +24,9 @@ const KEYS_PER_STEP: usize = 256;
 
 /// Bytes of the values that it reads, unless one has more.
 const BYTES_PER_STEP: usize = 2 << 20;
+
+/// Reads that it makes, at most: no other work of upkeep is done meanwhile.
+const READS_PER_STEP: usize = 16;
 
 /// Values that lie no further apart come in one read...
 const GAP_BYTES: u32 = 16 << 10;
@@ -52,26 +56,26 @@ enum Warmed {
 impl<D: Device> Upkeep<D> {
     /// Does a step with blocks of runs, and one with the values of a table that waits. True if there was anything to do.
     pub(crate) fn warm_some(&self) -> Result<bool> {
-        let with_blocks = self.warm_blocks()?;
-        Ok(self.warm_table()? || with_blocks)
+        let (blocks, values) = (self.warm_blocks(), self.warm_table());
+        // What cannot be read is left out, and waits for nothing.
+        Ok(blocks? | values?)
     }
 
     /// Blocks of all tables that want theirs in memory, also those of files that flushes and merges have written since.
     fn warm_blocks(&self) -> Result<bool> {
         let tables = self.block_cache.preferred();
         let Some(ordered) = self.ordered.get(IndexKind::Lsm).filter(|_| !tables.is_empty()) else { return Ok(false) };
-        let Some(runs) = ordered.committed.runs().filter(|_| !self.block_cache.is_full()) else { return Ok(false) };
-        let from = self.warming.blocks();
-        let (to, may_be_more) = runs.warm_some(from, &tables)?;
-        self.warming.set_blocks(from, to);
-        Ok(may_be_more)
+        let Some(runs) = ordered.committed.runs().filter(|_| !self.block_cache.is_full_of_preferred()) else {
+            return Ok(false);
+        };
+        self.warming.step_with_blocks(|to| runs.warm_some(to, &tables))
     }
 
     /// Values of the table that waits longest.
     fn warm_table(&self) -> Result<bool> {
         let Some(warm) = self.warming.take() else { return Ok(false) };
         let Some(generation) = self.catalog.generation(warm.table) else { return Ok(true) };
-        if !generation.prefers_values() || !self.cache.is_on() || self.cache.is_full() {
+        if !generation.prefers_values() || !self.cache.is_on() || self.cache.is_full_of_preferred() {
             return Ok(true);
         }
         // A table that cannot be read is left alone: who asks for it learns why.
@@ -111,14 +115,20 @@ impl<D: Device> Upkeep<D> {
                 break;
             }
         }
-        self.warm_values(generation, wanted)?;
+        let fitting = fitting(&wanted);
+        if fitting < wanted.len() {
+            wanted.truncate(fitting);
+            let key = wanted[fitting - 1].key.as_ref().expect("in an ordered table it is known");
+            until = Some(encode_key(generation.id, key).to_vec());
+        }
+        self.warm_values(generation, &wanted)?;
         Ok(until.map_or(Warmed::Wholly, |key| Warmed::Until(Warm { behind: Some(key), ..warm })))
     }
 
     /// The next places of a `hash` table: shard by shard, in each in the order of the log.
     fn warm_hash(&self, generation: &Generation, index: &HashIndex, mut warm: Warm) -> Result<Warmed> {
         let _guard = self.epochs.pin();
-        let (mut wanted, mut looked, mut bytes) = (Vec::new(), 0, 0);
+        let (mut wanted, mut shards, mut looked, mut bytes) = (Vec::new(), Vec::new(), 0, 0);
         while looked < KEYS_PER_STEP && bytes < BYTES_PER_STEP && warm.shard < SHARDS {
             let places = next_places(index, &warm, KEYS_PER_STEP - looked);
             if places.is_empty() {
@@ -130,55 +140,45 @@ impl<D: Device> Upkeep<D> {
                 if self.is_to_be_warmed(&candidate) {
                     bytes += location.length as usize;
                     wanted.push(Wanted { key: None, candidate });
+                    shards.push(warm.shard);
                 }
                 if bytes >= BYTES_PER_STEP {
                     break;
                 }
             }
         }
-        self.warm_values(generation, wanted)?;
+        let fitting = fitting(&wanted);
+        if fitting < wanted.len() {
+            wanted.truncate(fitting);
+            (warm.shard, warm.after) = (shards[fitting - 1], Some(wanted[fitting - 1].location()));
+        }
+        self.warm_values(generation, &wanted)?;
         Ok(if warm.shard < SHARDS { Warmed::Until(warm) } else { Warmed::Wholly })
     }
 
-    /// Whether a get would find an entry of the cache for it, if there were one.
+    /// Whether a get would find an entry of the cache for it, if there were one. Batches that are not written yet are left out: their values are
+    /// in memory, and come to the cache when they are read.
     fn is_to_be_warmed(&self, candidate: &Candidate) -> bool {
         let is_fit = candidate.known.as_ref().is_none_or(|entry| {
             let has_value = matches!(entry.kind, Kind::Put | Kind::Merge);
             has_value && !entry.form.chunked && entry.form.expires_ms.is_none() && entry.inline.is_none()
         });
-        is_fit && !self.has_cached(candidate.location)
+        let is_written = || {
+            let segment = self.segments.find(candidate.location.segment);
+            segment.is_some_and(|segment| self.is_written(segment, candidate.location))
+        };
+        is_fit && !self.has_cached(candidate.location) && is_written()
     }
 
-    /// Reads values into the cache: those that lie near each other together. Batches that are not written yet are left out: their values are in
-    /// memory, and come to the cache when they are read. The caller holds a guard of the epoch.
-    fn warm_values(&self, generation: &Generation, mut wanted: Vec<Wanted>) -> Result<()> {
-        wanted.retain(|wanted| {
-            let segment = self.segments.find(wanted.location().segment);
-            segment.is_some_and(|segment| self.is_written(segment, wanted.location()))
-        });
-        wanted.sort_unstable_by_key(|wanted| order(&wanted.location()));
-        let is_near = |one: &Wanted, next: &Wanted| {
-            let (one, next) = (one.location(), next.location());
-            one.segment == next.segment && next.offset.saturating_sub(one.offset + one.length) <= GAP_BYTES
-        };
-        for near in wanted.chunk_by(is_near) {
-            let mut rest = near;
-            while let Some(first) = rest.first() {
-                let start = first.location().offset;
-                let fits = |wanted: &Wanted| wanted.location().offset + wanted.location().length - start <= READ_BYTES;
-                let count = rest.iter().take_while(|wanted| fits(wanted)).count().max(1);
-                let (together, others) = rest.split_at(count);
-                self.warm_together(generation, together)?;
-                rest = others;
-            }
-        }
-        Ok(())
+    /// Reads values into the cache: those that lie near each other together. The caller holds a guard of the epoch.
+    fn warm_values(&self, generation: &Generation, wanted: &[Wanted]) -> Result<()> {
+        reads_of(wanted).iter().try_for_each(|together| self.warm_together(generation, together))
     }
 
     /// Reads values of one segment at once.
-    fn warm_together(&self, generation: &Generation, wanted: &[Wanted]) -> Result<()> {
+    fn warm_together(&self, generation: &Generation, wanted: &[&Wanted]) -> Result<()> {
         let start = wanted[0].location();
-        let end = |wanted: &Wanted| wanted.location().offset as usize + self.read_length(wanted.location());
+        let end = |wanted: &&Wanted| wanted.location().offset as usize + self.read_length(wanted.location());
         let length = wanted.iter().map(end).max().map_or(0, |end| end - start.offset as usize);
         let segment = self.segment_of(start)?;
         let mut buffer = AlignedBuffer::new(self.blocks_bytes(start, length));
@@ -199,17 +199,58 @@ impl<D: Device> Upkeep<D> {
     }
 }
 
+/// How many of the values that are first in the order of the index come with few reads: all versions of a key, or none.
+fn fitting(wanted: &[Wanted]) -> usize {
+    let mut count = wanted.len();
+    while count > READS_PER_STEP && reads_of(&wanted[..count]).len() > READS_PER_STEP {
+        count = (count / 2).max(READS_PER_STEP);
+    }
+    let is_of_one_key = |at: usize| wanted[at].key.is_some() && wanted[at].key == wanted[at - 1].key;
+    while (1..wanted.len()).contains(&count) && is_of_one_key(count) {
+        count += 1;
+    }
+    count
+}
+
+/// Values by the reads with which they come: in the order of the log.
+fn reads_of(wanted: &[Wanted]) -> Vec<Vec<&Wanted>> {
+    let mut sorted: Vec<&Wanted> = wanted.iter().collect();
+    sorted.sort_unstable_by_key(|wanted| order(&wanted.location()));
+    let mut reads: Vec<Vec<&Wanted>> = Vec::new();
+    for wanted in sorted {
+        match reads.last_mut() {
+            Some(read) if comes_with(read, wanted) => read.push(wanted),
+            _ => reads.push(vec![wanted]),
+        }
+    }
+    reads
+}
+
+/// Whether a value comes with a read of these, which lie before it.
+fn comes_with(read: &[&Wanted], next: &Wanted) -> bool {
+    let ([first, ..], [.., last], next) = (read, read, next.location()) else { return false };
+    is_near(&last.location(), &next) && next.offset + next.length - first.location().offset <= READ_BYTES
+}
+
+fn is_near(one: &Location, next: &Location) -> bool {
+    one.segment == next.segment && next.offset.saturating_sub(one.offset + one.length) <= GAP_BYTES
+}
+
 /// The next places of the shard at which a table has come, in the order of the log, at most so many.
 fn next_places(index: &HashIndex, warm: &Warm, most: usize) -> Vec<Location> {
     let is_next = |place: &Location| warm.after.is_none_or(|after| order(place) > order(&after));
-    let mut places = Vec::new();
-    index.for_each_in(warm.shard, &mut |place| places.extend(Some(place).filter(is_next)));
-    if places.len() > most {
-        places.select_nth_unstable_by_key(most - 1, order);
-        places.truncate(most);
-    }
-    places.sort_unstable_by_key(order);
-    places
+    // The last one of those that are first so far is on top.
+    let mut places = BinaryHeap::with_capacity(most + 1);
+    index.for_each_in(warm.shard, &mut |place| {
+        if is_next(&place) {
+            places.push((order(&place), place.length));
+            if places.len() > most {
+                places.pop();
+            }
+        }
+    });
+    let location = |((segment, offset), length)| Location { segment, offset, length };
+    places.into_sorted_vec().into_iter().map(location).collect()
 }
 
 /// The order of places in the log's files.

@@ -239,8 +239,9 @@ impl RunCursor {
         let plain = file.plain(number, &window.bytes[at(start)..at(end)])?;
         self.keys.enter(file, number, &plain, from)?;
         let Some(cache) = &self.cache else { return Ok(()) };
-        // Where no key of it counts, the block may be of another table.
-        let Some(table) = self.keys.key().map(table_of) else { return Ok(()) };
+        // Where no key of it counts, the block is read for those that were asked for.
+        let counts = self.keys.key().or(Some(from).filter(|from| from.len() >= 4));
+        let table = counts.map_or(0, table_of);
         if window.end - window.start <= CACHED_UNITS {
             cache.insert(place_of(file, number), table, &[], &plain);
         } else {

@@ -9,6 +9,7 @@ mod policy;
 mod room;
 mod segments;
 mod sizes;
+mod warm;
 mod world;
 
 use std::collections::BTreeMap;

@@ -1,5 +1,6 @@
 //! Brings blocks of runs into the cache before anybody asks for them, file by file: those that flushes and merges have written last come last.
 
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -9,7 +10,6 @@ use super::lookup::place_of;
 use crate::Result;
 use crate::index::codec::prefix_key;
 use crate::io::{Device, UNIT_BYTES};
-use crate::sync::atomic::Ordering;
 
 /// Units that a step reads at once, unless one block has more.
 const WARM_UNITS: u32 = 64;
@@ -17,11 +17,24 @@ const WARM_UNITS: u32 = 64;
 /// Blocks that a step looks at, at most.
 const LOOKED_PER_STEP: usize = 16 << 10;
 
-/// How far that has come: files with lower numbers are done, and of this one the blocks before.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// How far that has come.
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct WarmedTo {
+    /// The files that are done, by their numbers, of those that are named. Files are not named in the order of their numbers: one that is being
+    /// written has one already.
+    done: BTreeSet<u64>,
+    /// Of this file the blocks before this one are.
     file: u64,
     block: usize,
+    /// The edit whose files were all done.
+    edit: Option<u64>,
+}
+
+impl WarmedTo {
+    fn finish(&mut self, file: u64) {
+        self.done.insert(file);
+        (self.file, self.block) = (0, 0);
+    }
 }
 
 impl<D: Device> Runs<D> {
@@ -34,36 +47,52 @@ impl<D: Device> Runs<D> {
         })
     }
 
-    /// Reads some blocks that have keys of these tables and that the cache has not, from a place on. Returns how far that is done, and whether
-    /// there may be more.
-    pub(crate) fn warm_some(&self, from: WarmedTo, tables: &[u32]) -> Result<(WarmedTo, bool)> {
-        if from.file >= self.next_file.load(Ordering::Relaxed) {
-            return Ok((from, false));
-        }
+    /// Reads some blocks that have keys of these tables and that the cache has not. Returns whether there may be more. A file with a block that
+    /// cannot be read is left there: who asks for one of its blocks learns why.
+    pub(crate) fn warm_some(&self, to: &mut WarmedTo, tables: &[u32]) -> Result<bool> {
         let set = self.set()?;
+        if to.edit == Some(set.manifest.edit) {
+            return Ok(false);
+        }
         let mut files: Vec<&Arc<RunFile<D>>> = set.pieces().map(|piece| piece.file).collect();
-        files.retain(|file| file.name.number >= from.file);
         files.sort_unstable_by_key(|file| file.name.number);
-        let (mut looked, mut to) = (0, from);
+        to.done.retain(|done| files.binary_search_by_key(done, |file| file.name.number).is_ok());
+        let mut left = LOOKED_PER_STEP;
         for file in files {
             let number = file.name.number;
-            let first = if number == from.file { from.block } else { 0 };
-            for blocks in tables.iter().filter_map(|table| Some((*table, blocks_with(file, *table)?))) {
-                let (table, blocks) = blocks;
-                for block in blocks.clone().filter(|block| *block >= first) {
-                    looked += 1;
-                    if looked > LOOKED_PER_STEP {
-                        return Ok((WarmedTo { file: number, block }, true));
-                    }
-                    if !self.cache.contains(place_of(file, block)) {
-                        let last = self.warm_window(file, table, block, *blocks.end())?;
-                        return Ok((WarmedTo { file: number, block: last + 1 }, true));
-                    }
+            if to.done.contains(&number) {
+                continue;
+            }
+            if to.file != number {
+                (to.file, to.block) = (number, 0);
+            }
+            match self.warm_file(file, to.block, tables, &mut left).inspect_err(|_| to.finish(number))? {
+                Some(block) => {
+                    to.block = block;
+                    return Ok(true);
+                }
+                None => to.finish(number),
+            }
+        }
+        to.edit = Some(set.manifest.edit);
+        Ok(false)
+    }
+
+    /// Looks at the blocks of a file from one on, `left` ones at most, and reads the first window of which the cache has not all. Returns with
+    /// which block to go on; `None` where the file is done.
+    fn warm_file(&self, file: &RunFile<D>, first: usize, tables: &[u32], left: &mut usize) -> Result<Option<usize>> {
+        for (table, blocks) in tables.iter().filter_map(|table| Some((*table, blocks_with(file, *table)?))) {
+            for block in first.max(*blocks.start())..=*blocks.end() {
+                if *left == 0 {
+                    return Ok(Some(block));
+                }
+                *left -= 1;
+                if !self.cache.contains(place_of(file, block)) {
+                    return Ok(Some(self.warm_window(file, table, block, *blocks.end())? + 1));
                 }
             }
-            to = WarmedTo { file: number + 1, block: 0 };
         }
-        Ok((to, false))
+        Ok(None)
     }
 
     /// Reads a block, and those behind it up to another one that come with one read. Returns the last of them.

@@ -1,5 +1,8 @@
 //! Storage modes of tables: what memory keeps by preference, what is refused, and that a change under load changes no answer.
 
+mod faults;
+
+#[path = "../support/mod.rs"]
 mod support;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -114,7 +117,7 @@ fn modes_that_contradict_each_other_are_refused_with_the_reason() {
         let (db, table) = open(directory.path(), kind, &quiet());
         let mut refused = vec![(modes(Disk, Memory), "before it knows of a value in memory")];
         match kind {
-            IndexKind::Hash => refused.push((modes(Disk, Auto), "slots are in memory always")),
+            IndexKind::Hash => refused.push((modes(Disk, Auto), "where memory has no room for them")),
             IndexKind::Lmdb => refused.push((modes(Disk, Disk), "page cache")),
             IndexKind::Lsm => {}
         }
@@ -241,6 +244,26 @@ fn where_memory_does_not_suffice_a_preferred_table_keeps_its_hits() {
         }
         check(&preferred, 1);
         assert_eq!(reads_of(&db, || check(&other, 2)).0, 0, "of a {} table", kind.name());
+    }
+}
+
+/// A cache that has been in use for a while is full of what others have read.
+#[test]
+fn a_table_whose_mode_changes_comes_to_a_cache_that_is_full_of_others() {
+    for kind in KINDS {
+        let directory = scratch();
+        let options = Options { cache_bytes: KEYS * VALUE_BYTES as u64 * 3 / 2, ..quiet() };
+        let (db, other) = open(directory.path(), kind, &options);
+        let table = db.create_table("late", kind).expect("a table can be made");
+        fill(&table, 1);
+        fill(&other, 2);
+        db.checkpoint().expect("a checkpoint works");
+        check(&table, 1);
+        (0..3).for_each(|_| check(&other, 2));
+        assert!(db.metrics().cache_bytes > options.cache_bytes * 7 / 8, "it is full");
+        db.set_table_modes("late", modes(Auto, Memory)).expect("modes can be changed");
+        settle(&db);
+        assert_eq!(reads_of(&db, || check(&table, 1)).0, 0, "of a {} table", kind.name());
     }
 }
 

@@ -14,9 +14,18 @@ pub(crate) struct Warm {
     pub(crate) table: u32,
     /// The index key behind which an ordered table goes on.
     pub(crate) behind: Option<Vec<u8>>,
-    /// The shard of a `hash` table at which it has come, and the place in the log behind which it goes on there.
+    /// The shard of a `hash` table at which it has come, and the place in the log behind which it goes on there...
     pub(crate) shard: usize,
     pub(crate) after: Option<Location>,
+    /// ...once these are done, last first.
+    pub(crate) listed: Vec<Listed>,
+}
+
+/// A place in the log that an index had, in a life of its segment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Listed {
+    pub(crate) location: Location,
+    pub(crate) life: u64,
 }
 
 /// The queue. It lasts as long as the process.
@@ -48,7 +57,7 @@ impl Warming {
         }
         let mut queue = self.lock();
         queue.retain(|warm| warm.table != generation.id);
-        queue.push_back(Warm { table: generation.id, behind: None, shard: 0, after: None });
+        queue.push_back(Warm { table: generation.id, behind: None, shard: 0, after: None, listed: Vec::new() });
         self.is_any.store(true, Ordering::Relaxed);
     }
 

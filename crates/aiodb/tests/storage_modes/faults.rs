@@ -136,7 +136,8 @@ fn a_step_reads_few_values_that_lie_far_apart() {
         while cached() < 300 {
             let before = cached();
             db.step(Step::Upkeep).expect("upkeep works");
-            assert!(cached() - before <= 16, "{} values at once", cached() - before);
+            // A few lie side by side all the same.
+            assert!(cached() - before <= 32, "{} values at once", cached() - before);
             steps += 1;
             assert!(steps < 1000, "{} values are there", cached());
         }

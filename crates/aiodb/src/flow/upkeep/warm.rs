@@ -14,9 +14,10 @@ use crate::index::runs::scan::RunWalk;
 use crate::index::snapshots::View;
 use crate::io::Device;
 use crate::io::buffer::AlignedBuffer;
+use crate::log::State;
 use crate::store::catalog::{Generation, TableIndex};
 use crate::store::upkeep::Upkeep;
-use crate::store::warming::Warm;
+use crate::store::warming::{Listed, Warm};
 use crate::{IndexKind, Result};
 
 /// Keys that a step looks at, at most.
@@ -27,6 +28,9 @@ const BYTES_PER_STEP: usize = 2 << 20;
 
 /// Reads that it makes, at most: no other work of upkeep is done meanwhile.
 const READS_PER_STEP: usize = 16;
+
+/// Places of a shard of a `hash` table that are listed at once.
+const LISTED_PLACES: usize = 4096;
 
 /// Values that lie no further apart come in one read...
 const GAP_BYTES: u32 = 16 << 10;
@@ -128,32 +132,51 @@ impl<D: Device> Upkeep<D> {
     /// The next places of a `hash` table: shard by shard, in each in the order of the log.
     fn warm_hash(&self, generation: &Generation, index: &HashIndex, mut warm: Warm) -> Result<Warmed> {
         let _guard = self.epochs.pin();
-        let (mut wanted, mut shards, mut looked, mut bytes) = (Vec::new(), Vec::new(), 0, 0);
-        while looked < KEYS_PER_STEP && bytes < BYTES_PER_STEP && warm.shard < SHARDS {
-            let places = next_places(index, &warm, KEYS_PER_STEP - looked);
-            if places.is_empty() {
-                (warm.shard, warm.after) = (warm.shard + 1, None);
-            }
-            for location in places {
-                (looked, warm.after) = (looked + 1, Some(location));
-                let candidate = Candidate { location, known: None };
-                if self.is_to_be_warmed(&candidate) {
-                    bytes += location.length as usize;
-                    wanted.push(Wanted { key: None, candidate });
-                    shards.push(warm.shard);
-                }
-                if bytes >= BYTES_PER_STEP {
+        let (mut wanted, mut looked, mut bytes) = (Vec::new(), 0, 0);
+        while looked < KEYS_PER_STEP && bytes < BYTES_PER_STEP {
+            let Some(Listed { location, life }) = warm.listed.pop() else {
+                if warm.shard == SHARDS {
                     break;
                 }
+                self.list_places(index, &mut warm);
+                continue;
+            };
+            looked += 1;
+            let candidate = Candidate { location, known: None };
+            if self.is_still_there(location, life) && self.is_to_be_warmed(&candidate) {
+                bytes += location.length as usize;
+                wanted.push(Wanted { key: None, candidate });
             }
         }
         let fitting = fitting(&wanted);
-        if fitting < wanted.len() {
-            wanted.truncate(fitting);
-            (warm.shard, warm.after) = (shards[fitting - 1], Some(wanted[fitting - 1].location()));
-        }
+        // The guard keeps the lives of their segments.
+        let listed = |wanted: Wanted| self.listed(wanted.location());
+        warm.listed.extend(wanted.drain(fitting..).rev().map(listed));
         self.warm_values(generation, &wanted)?;
-        Ok(if warm.shard < SHARDS { Warmed::Until(warm) } else { Warmed::Wholly })
+        let is_done = warm.shard == SHARDS && warm.listed.is_empty();
+        Ok(if is_done { Warmed::Wholly } else { Warmed::Until(warm) })
+    }
+
+    /// Lists the places that come next in the shard at which a table has come, or goes on to the next shard. A list serves many steps, since each
+    /// one looks at all slots of the shard.
+    fn list_places(&self, index: &HashIndex, warm: &mut Warm) {
+        let places = next_places(index, warm, LISTED_PLACES);
+        match places.last() {
+            Some(last) => warm.after = Some(*last),
+            None => (warm.shard, warm.after) = (warm.shard + 1, None),
+        }
+        warm.listed = places.into_iter().rev().map(|location| self.listed(location)).collect();
+    }
+
+    fn listed(&self, location: Location) -> Listed {
+        Listed { location, life: self.segments.get(location.segment).life() }
+    }
+
+    /// Whether a place that was listed under an earlier guard of the epoch still has its record, whether or not that counts: its segment is not to
+    /// be used again before the guard of the caller is gone.
+    fn is_still_there(&self, location: Location, life: u64) -> bool {
+        let segment = self.segments.get(location.segment);
+        segment.life() == life && matches!(segment.state(), State::Active | State::Sealed)
     }
 
     /// Whether a get would find an entry of the cache for it, if there were one. Batches that are not written yet are left out: their values are

@@ -2,8 +2,8 @@
 
 use std::num::NonZeroU64;
 
+use aiodb::Error;
 use aiodb::io::Device;
-use aiodb::{Durability, Error};
 
 use crate::model::Effect;
 use crate::process::Ingesting;
@@ -60,9 +60,7 @@ impl Run<'_> {
     pub(crate) fn finish_ingest(&mut self) -> Result<(), Violation> {
         let Some(Ingesting { ingest, table, effects, .. }) = self.life().ingesting.take() else { return Ok(()) };
         let effects = [Effect::Create(table)].into_iter().chain(effects).collect();
-        self.write_to(&[], effects, Durability::Sync, |_| ingest.finish().map(drop))?;
-        self.forget_modes(table);
-        Ok(())
+        self.make(table, effects, |_| ingest.finish().map(drop))
     }
 
     /// Gives up the ingest that is under way.

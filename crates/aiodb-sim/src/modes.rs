@@ -1,7 +1,8 @@
 //! What memory keeps of tables by preference.
 
-use aiodb::{Error, TableModes};
+use aiodb::{Durability, Error, TableModes};
 
+use crate::model::Effect;
 use crate::script::table_name;
 use crate::state::{Run, Violation};
 
@@ -29,13 +30,30 @@ impl Run<'_> {
         self.checkpointed("modes", outcome)
     }
 
-    /// A table that may have been made in this action has no modes, and one that surely was has none but that.
-    pub(crate) fn forget_modes(&mut self, table: usize) {
+    /// Makes a table, perhaps with contents. It is there also where its modes could not be kept.
+    pub(crate) fn make(
+        &mut self,
+        table: usize,
+        effects: Vec<Effect>,
+        make: impl FnOnce(&mut Self) -> aiodb::Result<()>,
+    ) -> Result<(), Violation> {
+        let (none, wanted, mut unkept) = (TableModes::default(), self.script.setup.modes[table], None);
+        let make = |run: &mut Self| match make(run) {
+            Err(Error::MadeWithoutModes { cause, .. }) => {
+                unkept = Some(*cause);
+                Ok(())
+            }
+            made => made,
+        };
+        self.write_to(&[], effects, Durability::Sync, make)?;
         if self.device.has_crashed() || !self.model.exists(table) {
-            self.modes[table].push(TableModes::default());
-        } else {
-            self.modes[table] = vec![TableModes::default()];
+            self.modes[table].extend([wanted, none]);
+            return Ok(());
         }
+        // The next opening may find those that were wanted.
+        self.modes[table] = if unkept.is_some() { vec![wanted, none] } else { vec![wanted] };
+        self.check_modes_of(table)?;
+        unkept.map_or(Ok(()), |cause| self.unexpected("modes of a new table", Err(cause)))
     }
 
     /// Compares the modes of all tables with what they may be: after a recovery they are known again.

@@ -32,6 +32,8 @@ pub struct Setup {
     pub block_compression: Vec<Compression>,
     /// Which tables have a compaction filter.
     pub filtered: Vec<bool>,
+    /// The modes with which each table is made.
+    pub modes: Vec<TableModes>,
     /// Bytes of memory for values that were read lately.
     pub cache_bytes: u64,
     /// Whether values that were written lately are there too.

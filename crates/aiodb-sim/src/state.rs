@@ -194,7 +194,7 @@ impl<'a> Run<'a> {
             inline_bytes: setup.inline_bytes[table],
             block_compression: setup.block_compression[table],
             compaction_filter: setup.filtered[table].then(|| droppings::NAME.into()),
-            modes: TableModes::default(),
+            modes: setup.modes[table],
         }
     }
 

@@ -22,10 +22,9 @@ impl Run<'_> {
                 outcome => self.unexpected("creating a table that is being ingested", outcome.map(drop)),
             };
         }
-        let create = |run: &mut Self| run.db().create_table_with(&table_name(table), options).map(drop);
-        self.write(vec![Effect::Create(table)], Durability::Sync, create)?;
-        self.forget_modes(table);
-        Ok(())
+        self.make(table, vec![Effect::Create(table)], |run| {
+            run.db().create_table_with(&table_name(table), options).map(drop)
+        })
     }
 
     /// Drops a table.

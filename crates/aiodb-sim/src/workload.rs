@@ -20,7 +20,7 @@ mod trouble;
 mod versions;
 mod waiting;
 
-use aiodb::{Compression, IndexKind, MergePolicy, Options};
+use aiodb::{Compression, IndexKind, MergePolicy, Options, TableModes};
 use fastrand::Rng;
 use maker::Maker;
 pub use ranges::{
@@ -129,6 +129,7 @@ fn setup(seed: u64, tables: Tables, random: &mut Rng) -> Setup {
         inline_bytes: vec![0; kinds.len()],
         block_compression: vec![Compression::None; kinds.len()],
         filtered: vec![false; kinds.len()],
+        modes: vec![TableModes::default(); kinds.len()],
         cache_bytes: if random.bool() { 0 } else { 256 << 10 },
         cache_writes,
         tables: kinds,

@@ -13,12 +13,25 @@ const WORKING: u32 = 10;
 /// One change in so many is the last of its process, and as many are cut off by a crash.
 const LAST: u32 = 12;
 
+/// One making of a table in so many is cut off by a crash in a checkpoint: that which keeps the modes it is made with, as a rule.
+const UNMADE: u32 = 6;
+
 /// The script with modes among its actions.
 pub(super) fn with_modes(mut script: Script) -> Script {
     let mut random = Rng::with_seed(script.seed.rotate_left(40));
     let kinds = script.setup.tables.clone();
+    // Half of the tables are made with modes.
+    for (made, kind) in script.setup.modes.iter_mut().zip(&kinds) {
+        if random.bool() {
+            *made = modes(*kind, &mut random);
+        }
+    }
     let mut actions = Vec::with_capacity(script.actions.len() * 2);
     for action in script.actions {
+        if matches!(action, Action::Create(_) | Action::FinishIngest) && random.u32(..UNMADE) == 0 {
+            let crash = Crash::between_calls(random.bool());
+            actions.push(Action::CrashInside(Phase::Checkpoint, 0, random.u64(..12), crash));
+        }
         actions.push(action);
         if random.u32(..CHANGING) == 0 {
             let table = random.usize(..kinds.len());

@@ -30,7 +30,7 @@ pub(super) fn with_modes(mut script: Script) -> Script {
     for action in script.actions {
         if matches!(action, Action::Create(_) | Action::FinishIngest) && random.u32(..UNMADE) == 0 {
             let crash = Crash::between_calls(random.bool());
-            actions.push(Action::CrashInside(Phase::Checkpoint, 0, random.u64(..12), crash));
+            actions.push(Action::CrashInside(Phase::Checkpoint, 0, random.u64(1..=12), crash));
         }
         actions.push(action);
         if random.u32(..CHANGING) == 0 {
@@ -39,7 +39,7 @@ pub(super) fn with_modes(mut script: Script) -> Script {
             let crash = Crash::between_calls(random.bool());
             match random.u32(..LAST) {
                 0 => actions.extend([change, Action::CrashNow(crash)]),
-                1 => actions.extend([Action::CrashInside(Phase::Checkpoint, 0, random.u64(..12), crash), change]),
+                1 => actions.extend([Action::CrashInside(Phase::Checkpoint, 0, random.u64(1..=12), crash), change]),
                 _ => actions.push(change),
             }
         }

@@ -4,7 +4,8 @@ use crate::checksum::crc32c;
 use crate::format::manifest::{Identity, Manifest};
 use crate::format::position::{POSITION_BYTES, Position};
 use crate::format::segment::{
-    Damage, FIRST_VERSION, HEADER_BYTES, array, check_header, check_version, put, seal_header, u32_at, u64_at,
+    Damage, FIRST_VERSION, FORMAT_VERSION, HEADER_BYTES, array, check_header, check_version, put, seal_header, u32_at,
+    u64_at,
 };
 use crate::index::runs::spilled::FIRST_FILE;
 
@@ -148,6 +149,9 @@ impl Point {
             (false, true) => VERSION_WITH_RUNS,
             (false, false) => FIRST_VERSION,
         };
+        // An earlier program would take a manifest that it does not know for damage.
+        let version =
+            if self.manifest.features.counts_as_they_lie { self.manifest.features.version() } else { version };
         put(&mut out, 8, &version.to_le_bytes());
         put(&mut out, 16, store);
         put(&mut out, 32, &length.to_le_bytes());
@@ -162,26 +166,23 @@ impl Point {
         if bytes.len() < POINT_HEADER_BYTES + POSITION_BYTES + COUNTS_BYTES || &bytes[0..8] != POINT_MAGIC {
             return Err(Damage::Foreign("not a restore point"));
         }
-        check_version(bytes, VERSION_WITH_SPILLED)?;
+        check_version(bytes, FORMAT_VERSION)?;
         if u64_at(bytes, 32) != bytes.len() as u64 || crc32c(&bytes[16..]) != u32_at(bytes, 12) {
             return Err(Damage::Checksum);
         }
         if &bytes[16..32] != store {
             return Err(Damage::Foreign("a restore point of another store"));
         }
-        Self::decode_body(bytes, store).ok_or(Damage::Foreign("a restore point whose parts do not fit"))
+        let misfit = Damage::Foreign("a restore point whose parts do not fit");
+        let starts = Starts::of(bytes).ok_or(misfit)?;
+        let manifest = Manifest::decode(&bytes[starts.manifest..], store).map_err(|damage| match damage {
+            Damage::Newer { .. } => damage,
+            _ => misfit,
+        })?;
+        Self::decode_body(bytes, &starts, manifest).ok_or(misfit)
     }
 
-    fn decode_body(bytes: &[u8], store: &[u8; 16]) -> Option<Point> {
-        let end = Position::decode(&bytes[POINT_HEADER_BYTES..]);
-        let counts = POINT_HEADER_BYTES + POSITION_BYTES;
-        let count = |position: usize| u32_at(bytes, counts + 8 + 4 * position) as usize;
-        let segments_start = counts + COUNTS_BYTES;
-        let files_start = count(0).checked_mul(SEGMENT_BYTES)?.checked_add(segments_start)?;
-        let manifest_start = count(1).checked_mul(FILE_BYTES)?.checked_add(files_start)?;
-        if manifest_start.checked_add(count(2))? != bytes.len() {
-            return None;
-        }
+    fn decode_body(bytes: &[u8], starts: &Starts, manifest: Manifest) -> Option<Point> {
         let segment = |entry: &[u8]| PointSegment {
             number: u32_at(entry, 0),
             checksum: u32_at(entry, 4),
@@ -201,11 +202,32 @@ impl Point {
         Some(Point {
             number: u64_at(bytes, 40),
             created_ms: u64_at(bytes, 48),
-            end,
-            next_sequence: u64_at(bytes, counts),
-            segments: bytes[segments_start..files_start].chunks_exact(SEGMENT_BYTES).map(segment).collect(),
-            files: bytes[files_start..manifest_start].chunks_exact(FILE_BYTES).map(file).collect::<Option<_>>()?,
-            manifest: Manifest::decode(&bytes[manifest_start..], store).ok()?,
+            end: Position::decode(&bytes[POINT_HEADER_BYTES..]),
+            next_sequence: u64_at(bytes, POINT_HEADER_BYTES + POSITION_BYTES),
+            segments: bytes[starts.segments..starts.files].chunks_exact(SEGMENT_BYTES).map(segment).collect(),
+            files: bytes[starts.files..starts.manifest].chunks_exact(FILE_BYTES).map(file).collect::<Option<_>>()?,
+            manifest,
         })
     }
 }
+
+/// Where the parts of a restore point begin. The manifest goes to the end.
+struct Starts {
+    segments: usize,
+    files: usize,
+    manifest: usize,
+}
+
+impl Starts {
+    fn of(bytes: &[u8]) -> Option<Starts> {
+        let counts = POINT_HEADER_BYTES + POSITION_BYTES;
+        let count = |position: usize| u32_at(bytes, counts + 8 + 4 * position) as usize;
+        let segments = counts + COUNTS_BYTES;
+        let files = count(0).checked_mul(SEGMENT_BYTES)?.checked_add(segments)?;
+        let manifest = count(1).checked_mul(FILE_BYTES)?.checked_add(files)?;
+        (manifest.checked_add(count(2))? == bytes.len()).then_some(Starts { segments, files, manifest })
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests;

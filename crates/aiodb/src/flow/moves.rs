@@ -21,6 +21,14 @@ const MIN_MOVE_BYTES: usize = 2 * UNIT_BYTES;
 /// So often are keys looked up again because a memtable has become immutable meanwhile; then none may until the move is over.
 const MOST_LOOK_UPS: usize = 3;
 
+/// What has become of moves that were to be one batch.
+enum Moved {
+    /// Where each record went; `None` if it was no longer current.
+    Placed(Vec<Option<Placed>>),
+    /// Nothing was written: those that are still current are longer than a batch may be.
+    TooLong,
+}
+
 /// A later copy of a record, on its way to the log.
 pub(crate) struct Move<'a> {
     pub(crate) operation: Operation<'a>,
@@ -54,14 +62,24 @@ impl<D: Device> AppendPath<D> {
                 cursor.take(&one.operation.append);
                 cursor.end <= limit
             };
-            let (batch, rest) = moves.split_at_mut(moves.iter().take_while(fits).count().max(1));
-            for placed in self.write_moves(batch, &still_current)? {
+            let mut count = moves.iter().take_while(fits).count().max(1);
+            let all_placed = loop {
+                match self.write_moves(&mut moves[..count], &still_current)? {
+                    Moved::Placed(placed) => break placed,
+                    Moved::TooLong => {
+                        assert!(count > 1, "one record fits into a batch");
+                        // The others follow.
+                        count = count.div_ceil(2);
+                    }
+                }
+            };
+            for placed in all_placed {
                 if let Some(placed) = placed {
                     moved(number, placed)?;
                 }
                 number += 1;
             }
-            moves = rest;
+            moves = &mut moves[count..];
         }
         Ok(())
     }
@@ -69,23 +87,18 @@ impl<D: Device> AppendPath<D> {
     /// The longest batch that fits the rest of the last segment, or any segment when that rest is next to nothing.
     fn move_batch_bytes(&self) -> usize {
         let room = (self.segments.segment_bytes - self.commit.log_end().offset) as usize;
-        // Without those that are dead by then, the others may lie less densely.
+        // Without those that are dead by then, the others may lie less densely: mostly by less than a unit.
         let most = self.max_batch_bytes() - UNIT_BYTES;
         if room < MIN_MOVE_BYTES { most } else { most.min(room) }
     }
 
     /// Appends records moved out of one segment as a batch of their own: a unit must not hold a live record of a key
     /// beside a move of an older one. `still_current` is asked while every older record is published and all writers wait, so it
-    /// reads nothing; it says `None` of a record that must be looked up again, which is done when they go on. Returns where each
-    /// record went (`None` if it was no longer current).
+    /// reads nothing; it says `None` of a record that must be looked up again, which is done when they go on.
     ///
     /// Others append again while the batch is written and published: their records of its keys come after it in the log, and
     /// may come before it to an index, which then leaves the move out or puts it below.
-    pub(crate) fn write_moves(
-        &self,
-        moves: &mut [Move<'_>],
-        still_current: impl Fn(&Move<'_>) -> Option<bool>,
-    ) -> Result<Vec<Option<Placed>>> {
+    fn write_moves(&self, moves: &mut [Move<'_>], still_current: impl Fn(&Move<'_>) -> Option<bool>) -> Result<Moved> {
         let _phase = InPhase::enter(&self.device, Phase::ReclaimMove);
         let runs_index = self.runs_index_of(moves);
         let mut look_ups = 0;
@@ -96,8 +109,8 @@ impl<D: Device> AppendPath<D> {
             // Most open records are written while others still append: once they wait, only the records that came meanwhile are left.
             self.write_open_batch()?;
             let turn = self.take_turn()?;
-            if let Some(placed) = self.write_moves_in_turn(moves, runs_index, &still_current, turn)? {
-                return Ok(placed);
+            if let Some(moved) = self.write_moves_in_turn(moves, runs_index, &still_current, turn)? {
+                return Ok(moved);
             }
             look_ups += 1;
         }
@@ -137,13 +150,14 @@ impl<D: Device> AppendPath<D> {
         Ok(crate::log::commit::Turn(&self.commit))
     }
 
+    /// `None` where some must be looked up again.
     fn write_moves_in_turn(
         &self,
         moves: &[Move<'_>],
         runs_index: Option<&OrderedIndex<D>>,
         still_current: impl Fn(&Move<'_>) -> Option<bool>,
         turn: Turn<'_>,
-    ) -> Result<Option<Vec<Option<Placed>>>> {
+    ) -> Result<Option<Moved>> {
         let mut state = self.idle()?;
         while state.open.as_ref().is_some_and(|open| !open.batch.is_empty()) {
             self.lead(state)?;
@@ -160,9 +174,12 @@ impl<D: Device> AppendPath<D> {
         let Some(current) = moves.iter().map(still_current).collect::<Option<Vec<bool>>>() else { return Ok(None) };
         let current_moves = || moves.iter().zip(&current).filter(|(_, current)| **current).map(|(one, _)| one);
         if !current.contains(&true) {
-            return Ok(Some(vec![None; moves.len()]));
+            return Ok(Some(Moved::Placed(vec![None; moves.len()])));
         }
         let length = batch_bytes(current_moves().map(|one| &one.operation.append));
+        if length > self.max_batch_bytes() {
+            return Ok(Some(Moved::TooLong));
+        }
         let mut state = self.idle()?;
         let mut is_made = false;
         while self.needs_segment(&state, length) && !self.may_take(Claim::Moves, is_made) {
@@ -190,7 +207,7 @@ impl<D: Device> AppendPath<D> {
         let looked_up: Vec<_> = current_moves().map(|one| one.looked_up.as_ref()).collect();
         self.lead_moves(state, &looked_up)?;
         self.commit.counters.moved_bytes.fetch_add(bytes, Ordering::Relaxed);
-        Ok(Some(placed))
+        Ok(Some(Moved::Placed(placed)))
     }
 
     /// The longest batch, and so the longest atomic group.
@@ -198,3 +215,6 @@ impl<D: Device> AppendPath<D> {
         buffer_bytes(self.segments.segment_bytes) - UNIT_BYTES
     }
 }
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests;

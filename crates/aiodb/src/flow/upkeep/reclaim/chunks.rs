@@ -87,12 +87,14 @@ impl<D: Device> Upkeep<D> {
         append.separate = self.separates(generation, &append);
         let operation = Operation { generation: Some(Arc::clone(generation)), append, hash: old.hash };
         let one = Move { operation, looked_up };
-        let placed = self.write_moves(&mut [one], |one| self.still_current(one))?;
-        if let (Some(expires_ms), Some(_)) = (named.form.expires_ms, placed[0]) {
-            let Location { segment, length, .. } = new.location;
-            self.segments.add_expiring(segment, footprint(length), expires_ms.get());
-        }
-        Ok(())
+        let still_current = |one: &Move<'_>| self.still_current(one);
+        self.move_in_batches(&mut [one], still_current, |_, _| {
+            if let Some(expires_ms) = named.form.expires_ms {
+                let Location { segment, length, .. } = new.location;
+                self.segments.add_expiring(segment, footprint(length), expires_ms.get());
+            }
+            Ok(())
+        })
     }
 
     /// The record of a key at a location, if that is current, with what was found of the key in an ordered index.

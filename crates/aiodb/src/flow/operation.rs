@@ -159,4 +159,9 @@ impl<D: Device> ReadPath<D> {
         let is_inline = !append.form.chunked && append.value.len() <= generation.settings.inline_bytes;
         append.key.len() <= MAX_WHOLE_KEY_BYTES && !is_inline && counting.is_denser_separate(append)
     }
+
+    /// Whether the value of a record that is to be moved lies on blocks of its own, which it did before or not.
+    pub(crate) fn stays_or_becomes_separate(&self, generation: &Generation, was: bool, moved: &Append<'_>) -> bool {
+        was || self.catalog.counting().may_become_separate(moved) && self.separates(generation, moved)
+    }
 }

@@ -143,11 +143,23 @@ impl Counting {
             Counting::AsTheyLie if is_separate => 0,
             _ => {
                 let grown = length + ORIGIN_BYTES;
-                // Where no unit has room for it any more, its value becomes separate.
-                let is_separate = self == Counting::AsTheyLie && grown as usize > MAX_PACKED_BYTES;
+                // Where no unit has room for it any more, its value becomes separate. One that lies among the large parts already stays whole.
+                let was_packed = length as usize <= MAX_PACKED_BYTES;
+                let is_separate = self == Counting::AsTheyLie && was_packed && grown as usize > MAX_PACKED_BYTES;
                 (self.bytes(grown, is_separate, beside) - self.bytes(length, false, beside)).max(0) as u64
             }
         }
+    }
+
+    /// Whether the value of a whole record may become separate when it is moved: only where it then takes less room, whatever the rule for
+    /// puts, or where no unit has room for the record any more and [`Counting::moved_growth`] knows that.
+    pub(crate) fn may_become_separate(self, moved: &Append<'_>) -> bool {
+        let whole = Append { separate: false, ..*moved };
+        let packed = match self {
+            Counting::ByLength => whole,
+            Counting::AsTheyLie => Append { moved: None, ..whole },
+        };
+        packed.record_length() <= MAX_PACKED_BYTES && Counting::AsTheyLie.is_denser_separate(moved)
     }
 
     /// Whether a record takes less room with its value among the large parts than whole. A little less is not worth the second part.

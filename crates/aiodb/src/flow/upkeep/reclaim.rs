@@ -302,15 +302,18 @@ impl<D: Device> Upkeep<D> {
         }
     }
 
-    /// The operation that appends a record again. Its value becomes separate where that takes less room now that it is moved.
+    /// The operation that appends a record again. Its value becomes separate only where that takes less room now that it is moved.
     fn move_of<'a>(&self, record: &'a Alive) -> Operation<'a> {
         let mut append = Append::new(record.kind, record.table, &record.key, &record.value);
         append.form = record.form;
         let origin = Origin { segment: record.location.segment, offset: record.location.offset };
         append.moved = Some((origin, record.sequence));
-        let becomes_separate = |generation: &Arc<Generation>| self.separates(generation, &append);
-        let is_value = matches!(record.kind, Kind::Put | Kind::Merge);
-        append.separate = record.separate || is_value && record.generation.as_ref().is_some_and(becomes_separate);
+        append.separate = match (&record.generation, record.kind) {
+            (Some(generation), Kind::Put | Kind::Merge) => {
+                self.stays_or_becomes_separate(generation, record.separate, &append)
+            }
+            _ => record.separate,
+        };
         Operation { generation: record.generation.clone(), append, hash: record.hash }
     }
 }

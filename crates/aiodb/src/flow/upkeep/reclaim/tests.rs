@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::flow::look_ups::Wanted;
 use crate::flow::moves::Move;
 use crate::format::batch::Append as Record;
+use crate::format::place::Counting;
 use crate::format::record::{Kind, Origin};
 use crate::index::chain::Superseded;
 use crate::io::Device;
@@ -12,6 +13,7 @@ use crate::io::sim::{Call, Effect, SimDevice};
 use crate::merge::Append;
 use crate::store::commit::Operation;
 use crate::store::engine::Engine;
+use crate::store::reclaiming::Alive;
 use crate::{Db, Durability, IndexKind, MergeOperators, Options, Step, Table, TableOptions};
 
 const SEGMENT_BYTES: u64 = 256 << 10;
@@ -199,6 +201,52 @@ fn a_record_of_another_sequence_is_not_the_one_that_is_moved() {
             let relocated =
                 ordered.relocate(generation.id, &key, entry.location, &moved, Some(&looked_up), &mut Superseded::new());
             assert_eq!(relocated.expect("the machine runs"), is_current, "{}", kind.name());
+        }
+    }
+}
+
+/// Room is reserved for records as they lie: a move makes none separate that takes more room so, by whatever rule a put is separate.
+#[test]
+fn a_moved_record_becomes_separate_only_where_it_takes_less_room() {
+    let cases = [
+        (IndexKind::Lmdb, Counting::AsTheyLie, 1280, false),
+        (IndexKind::Lmdb, Counting::AsTheyLie, 1500, false),
+        (IndexKind::Lmdb, Counting::AsTheyLie, 2048, true),
+        (IndexKind::Lsm, Counting::AsTheyLie, 1024, true),
+        (IndexKind::Lsm, Counting::AsTheyLie, 1280, false),
+        (IndexKind::Lmdb, Counting::ByLength, 1280, false),
+        (IndexKind::Lmdb, Counting::ByLength, 2048, true),
+        (IndexKind::Lsm, Counting::ByLength, 1024, false),
+        (IndexKind::Lsm, Counting::ByLength, 1280, false),
+        (IndexKind::Lsm, Counting::ByLength, 2048, true),
+    ];
+    for (kind, counting, length, becomes) in cases {
+        let world = World::new(kind);
+        let engine = world.engine();
+        engine.catalog.counts_as_they_lie.store(counting == Counting::AsTheyLie, Ordering::SeqCst);
+        let (key, value) = (7u64.to_be_bytes(), vec![7; length]);
+        world.table.put_with(&key, &value, Durability::Sync).expect("the machine runs");
+        let generation = world.table.slot.generation().expect("the table is there");
+        let looked_up = engine.ordered_of(&generation).look_up(generation.id, &key).expect("the machine runs");
+        let entry = looked_up.chain.newest().expect("it is there").clone();
+        let what = format!("{}, {counting:?}, {length} bytes", kind.name());
+        assert!(entry.separate.is_none(), "{what}: a lone put lies whole");
+        for was in [false, true] {
+            let alive = Alive {
+                generation: Some(Arc::clone(&generation)),
+                kind: Kind::Put,
+                table: generation.id,
+                hash: 0,
+                key: key.to_vec(),
+                value: value.clone(),
+                separate: was,
+                form: entry.form,
+                sequence: entry.sequence,
+                location: entry.location,
+                tombstone: None,
+                looked_up: None,
+            };
+            assert_eq!(engine.move_of(&alive).append.separate, was || becomes, "{what}, separate before: {was}");
         }
     }
 }

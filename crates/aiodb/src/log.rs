@@ -83,7 +83,7 @@ pub(crate) struct Segment<D: Device> {
     pub(crate) end: AtomicU64,
     /// Records appended in this life, chunks and deletes included.
     ///
-    /// This and the next four are Relaxed: counts that publish nothing. They choose the segments that reclaim empties. Only whether a
+    /// This and the next five are Relaxed: counts that publish nothing. They choose the segments that reclaim empties. Only whether a
     /// delete must stay depends on them: its index is asked first, which forgets a delete only after the records below it have been
     /// counted as dead.
     pub(crate) records: AtomicU64,
@@ -93,6 +93,9 @@ pub(crate) struct Segment<D: Device> {
     pub(crate) live_bytes: AtomicI64,
     /// Bytes by which its records, dead ones too, grow when they are moved for the first time.
     pub(crate) growth_bytes: AtomicU64,
+    /// Bytes that its records, dead ones too, take beyond what they count and grow by, see [`crate::format::place::Counting::uncounted`]. It is not in
+    /// checkpoints: of records from before the store was opened nothing is known until they are moved.
+    pub(crate) uncounted_bytes: AtomicU64,
     /// Deletes appended or moved here: they take space for as long as older segments hold what they delete.
     pub(crate) deletes: AtomicU64,
     /// Bytes of chunks that current records name, by table.
@@ -128,7 +131,13 @@ impl<D: Device> Segment<D> {
 
     /// Bytes that the records which are referred to take elsewhere, deletes left out.
     pub(crate) fn bytes_to_move(&self) -> u64 {
-        self.live_but_deletes() + self.growth()
+        self.taken() + self.growth()
+    }
+
+    /// Bytes that the records which are referred to take, deletes left out: what they count, and what they take beyond that as far as it is
+    /// known.
+    pub(crate) fn taken(&self) -> u64 {
+        self.live_but_deletes() + self.of_live(&self.uncounted_bytes)
     }
 
     /// [`Segment::live`] without the deletes to which a `hash` index refers until their tags are settled: so many live records as
@@ -144,11 +153,14 @@ impl<D: Device> Segment<D> {
 
     /// By about how many bytes the records which are referred to grow when they are moved.
     pub(crate) fn growth(&self) -> u64 {
+        self.of_live(&self.growth_bytes)
+    }
+
+    /// About how many of these bytes, which are counted for all records, belong to the records which are referred to.
+    fn of_live(&self, bytes: &AtomicU64) -> u64 {
         let records = self.records.load(Ordering::Relaxed).saturating_sub(self.deletes.load(Ordering::Relaxed));
         let live = u64::try_from(self.live_records.load(Ordering::Relaxed)).unwrap_or(0).min(records);
-        let bytes =
-            u128::from(self.growth_bytes.load(Ordering::Relaxed)) * u128::from(live) / u128::from(records.max(1));
-        bytes as u64
+        (u128::from(bytes.load(Ordering::Relaxed)) * u128::from(live) / u128::from(records.max(1))) as u64
     }
 
     /// Bytes of chunks that current records name, by table.
@@ -181,6 +193,7 @@ impl<D: Device> Segment<D> {
         self.live_records.store(0, Ordering::Relaxed);
         self.live_bytes.store(0, Ordering::Relaxed);
         self.growth_bytes.store(0, Ordering::Relaxed);
+        self.uncounted_bytes.store(0, Ordering::Relaxed);
         self.deletes.store(0, Ordering::Relaxed);
         self.live_chunks().clear();
         self.expiring().clear();
@@ -347,6 +360,13 @@ impl<D: Device> Segments<D> {
         self.get(segment).growth_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
+    /// Counts what a record takes beyond what it counts.
+    pub(crate) fn add_uncounted(&self, segment: u32, bytes: u64) {
+        if bytes > 0 {
+            self.get(segment).uncounted_bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
+
     /// Counts a record that an index no longer refers to.
     pub(crate) fn remove_live(&self, segment: u32, bytes: i64) {
         let segment = self.get(segment);
@@ -424,6 +444,7 @@ impl<D: Device> Segments<D> {
             live_records: AtomicI64::new(0),
             live_bytes: AtomicI64::new(0),
             growth_bytes: AtomicU64::new(0),
+            uncounted_bytes: AtomicU64::new(0),
             deletes: AtomicU64::new(0),
             live_chunks: Mutex::default(),
             expiring: Mutex::default(),

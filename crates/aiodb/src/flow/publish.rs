@@ -171,7 +171,18 @@ impl<D: Device> AppendPath<D> {
         let beside = beside_bytes(publication.key.len(), &publication.form);
         let growth = self.counting_of(generation).moved_growth(location.length, separate.is_some(), beside);
         self.segments.add_growth(location.segment, growth);
+        self.count_uncounted(generation, publication, growth);
         self.count_expiring_chunks(publication);
+    }
+
+    /// Counts what a record of an ordered table takes beyond what its entry counts, and beyond its growth, which is counted already.
+    fn count_uncounted(&self, generation: &Generation, publication: &Publication<'_>, growth: u64) {
+        if generation.kind().is_ordered() && matches!(publication.kind, Kind::Put | Kind::Merge) {
+            let Placed { location, separate, .. } = *publication.placed;
+            let beside = beside_bytes(publication.key.len(), &publication.form);
+            let bytes = self.catalog.counting().uncounted(location.length, separate.is_some(), beside);
+            self.segments.add_uncounted(location.segment, bytes.saturating_sub(growth));
+        }
     }
 
     /// Counts deletes, and records that expire, in their segment.
@@ -228,6 +239,7 @@ impl<D: Device> AppendPath<D> {
             return;
         }
         self.count_kind(generation, publication);
+        self.count_uncounted(generation, publication, 0);
         if publication.replayed.is_some() {
             // A chunk may have been moved, which was counted with the move.
             self.count_expiring_chunks(publication);

@@ -337,7 +337,10 @@ impl<D: Device> Engine<D> {
             let (counting, is_separate) = (self.catalog.counting(), record.separate.is_some());
             let Location { segment, length, .. } = found.location;
             let beside = beside_bytes(record.key.len(), &record.form);
-            self.segments.add_growth(segment, counting.moved_growth(length, is_separate, beside));
+            let growth = counting.moved_growth(length, is_separate, beside);
+            self.segments.add_growth(segment, growth);
+            let uncounted = counting.uncounted(length, is_separate, beside);
+            self.segments.add_uncounted(segment, uncounted.saturating_sub(growth));
             if let Some(expires_ms) = record.form.expires_ms {
                 self.segments.add_expiring(segment, counting.bytes(length, is_separate, beside), expires_ms.get());
             }

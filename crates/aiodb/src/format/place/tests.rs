@@ -148,3 +148,17 @@ fn no_more_is_reserved_for_a_large_record_than_it_grows() {
         assert_eq!(reserved, (after - before).max(0), "{length} bytes");
     }
 }
+
+#[test]
+fn what_counting_by_length_leaves_out_is_known() {
+    let (key, bytes) = ([1; KEY_BYTES], vec![2; 100_000]);
+    let beside = beside_bytes(KEY_BYTES, &Form::default());
+    for length in [1280, 1300, 1337, 1360, 1400, 2048, 3000, 4080, 5000, 6200, 8192, 65_536] {
+        let by_length = Counting::ByLength.bytes(length, true, beside);
+        let taken = bytes_of_each(&put(&key, &bytes[..length as usize], true));
+        let known = by_length as f64 + Counting::ByLength.uncounted(length, true, beside) as f64;
+        assert!(known >= taken * 0.98, "{length} bytes: {known} known, {taken} taken");
+        assert!(known <= taken.max(by_length as f64) * 1.02, "{length} bytes: {known} known, {taken} taken");
+        assert_eq!(Counting::AsTheyLie.uncounted(length, true, beside), 0);
+    }
+}

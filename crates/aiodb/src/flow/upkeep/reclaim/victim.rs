@@ -44,7 +44,7 @@ impl<D: Device> Upkeep<D> {
         // On a full disk every bit counts; otherwise garbage is cheaper than moving the live records beside it.
         let full = self.segments.is_refused() || squeezed_until > 0;
         let live = |segment: &Segment<D>| {
-            let live = if full { segment.bytes_to_move() } else { segment.live_but_deletes() };
+            let live = if full { segment.bytes_to_move() } else { segment.taken() };
             live.saturating_sub(segment.expired(now_ms)).min(segment_bytes)
         };
         let stays = |segment: &Segment<D>| {

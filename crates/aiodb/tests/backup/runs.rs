@@ -248,17 +248,28 @@ fn backups_go_on_after_an_index_was_made_again() {
     }
 }
 
-/// A program that does not know of runs in a repository must not take their restore points for damaged.
+/// A program that does not know of runs in a repository, or of how live bytes are counted, must not take their restore points for damaged.
 #[test]
-fn a_restore_point_with_runs_says_so_by_its_version() {
-    for (kind, version) in [(IndexKind::Hash, 1), (IndexKind::Lmdb, 1), (IndexKind::Lsm, 2)] {
-        let (directory, repository) = (scratch(), scratch());
+fn a_restore_point_says_by_its_version_what_it_has() {
+    let version = |db: &Db, has_runs: bool, what: &str| {
+        let repository = scratch();
+        back_up(db, repository.path());
+        let bytes = fs::read(repository.path().join("points/00000001.point")).expect("the point can be read");
+        assert_eq!(repository.path().join("runs").exists(), has_runs, "{what}");
+        bytes[8]
+    };
+    for (kind, wanted) in [(IndexKind::Hash, 1), (IndexKind::Lmdb, 5), (IndexKind::Lsm, 5)] {
+        let directory = scratch();
         let (db, table) = open(directory.path(), kind, &quiet());
         table.put(b"k", b"v").expect("a put works");
-        back_up(&db, repository.path());
-        let bytes = fs::read(repository.path().join("points/00000001.point")).expect("the point can be read");
-        assert_eq!(bytes[8], version, "{}", kind.name());
-        assert_eq!(repository.path().join("runs").exists(), kind == IndexKind::Lsm);
+        assert_eq!(version(&db, kind == IndexKind::Lsm, kind.name()), wanted, "{}", kind.name());
+    }
+    for (of_version_1, has_runs, wanted) in [("fixture", false, 1), ("fixture_runs", true, 2)] {
+        let directory = scratch();
+        copy_tree(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(of_version_1), directory.path());
+        let options = Options { segment_bytes: 64 << 10, create: false, ..quiet() };
+        let db = Db::open(directory.path(), options).expect("the store opens");
+        assert_eq!(version(&db, has_runs, of_version_1), wanted, "{of_version_1}");
     }
 }
 

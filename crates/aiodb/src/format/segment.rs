@@ -7,8 +7,8 @@ use crate::planted::{self, Bug};
 /// The highest version that this program reads. It writes this one where live bytes are counted as they lie.
 pub const FORMAT_VERSION: u32 = 5;
 
-/// The version that it writes where blocks of runs are compressed.
-const VERSION_WITH_COMPRESSED_BLOCKS: u32 = 4;
+/// The version that it writes where blocks of runs are compressed: the highest of files of runs.
+pub(crate) const VERSION_WITH_COMPRESSED_BLOCKS: u32 = 4;
 
 /// The version that it writes where tables have compaction filters.
 const VERSION_WITH_FILTERS: u32 = 3;

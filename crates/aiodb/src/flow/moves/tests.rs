@@ -79,8 +79,8 @@ fn moves_that_do_not_fit_into_one_batch_any_more_go_to_several() {
         Move { operation, looked_up: Some(looked_up) }
     };
     let mut moves: Vec<_> = (0..RECORDS).map(move_of).collect();
-    for number in 0..dead {
-        table.delete_with(&keys[number], Durability::None).expect("the machine runs");
+    for key in keys.iter().take(dead) {
+        table.delete_with(key, Durability::None).expect("the machine runs");
     }
     let mut written = Vec::new();
     let note = |number, _| {

@@ -1,7 +1,9 @@
 //! The last unit of a run's file: what is in it, and where.
 
 use super::{MAX_INDEX_KEY_BYTES, RunSeed};
-use crate::format::segment::{Damage, FORMAT_VERSION, Features, check_version, put, u16_at, u32_at, u64_at};
+use crate::format::segment::{
+    Damage, Features, VERSION_WITH_COMPRESSED_BLOCKS, check_version, put, u16_at, u32_at, u64_at,
+};
 use crate::io::UNIT_BYTES;
 
 const RUN_MAGIC: &[u8; 8] = b"AIODBRUN";
@@ -115,7 +117,7 @@ impl Footer {
         if bytes.len() != UNIT_BYTES || &bytes[0..8] != RUN_MAGIC {
             return Err(Damage::Foreign("not the end of a run"));
         }
-        check_version(bytes, FORMAT_VERSION)?;
+        check_version(bytes, VERSION_WITH_COMPRESSED_BLOCKS)?;
         if RunSeed::new(store, number).checksum_at(offset, &bytes[16..]) != u32_at(bytes, 12) {
             return Err(Damage::Checksum);
         }

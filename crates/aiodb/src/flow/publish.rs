@@ -296,7 +296,8 @@ impl<D: Device> AppendPath<D> {
     ) -> Option<Location> {
         loop {
             let replaced = index.replace(hash, from, to);
-            if replaced.is_some() || !index.has_runs() {
+            // Nothing comes to memory any more where the table is gone.
+            if replaced.is_some() || !index.has_runs() || generation.is_gone() {
                 return replaced;
             }
             // It has come to a run since it was looked up, or was there already when a replay began.

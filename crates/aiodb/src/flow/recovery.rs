@@ -158,7 +158,7 @@ impl<D: Device> Engine<D> {
     /// Commits memtables that are full, merges the runs of an index that is made again if there are many, and brings places of `hash`
     /// tables to runs.
     fn bound_indexes(&self) -> Result<()> {
-        unless_full(self.bound_hashes())?;
+        self.unless_damaged(unless_full(self.bound_hashes()))?;
         self.bound_memtables(Claim::Recovery)?;
         let mut incomplete = self.ordered.open().filter(|ordered| ordered.is_incomplete());
         incomplete.try_for_each(|ordered| unless_full(self.bound_merges(ordered)))

@@ -205,8 +205,12 @@ impl HashIndex {
 
     /// The number of locations. Visits all shards; concurrent changes may or may not be counted.
     pub fn len(&self) -> usize {
-        let slots: usize = (0..SHARDS).map(|shard| self.read(shard).len()).sum();
-        slots.saturating_sub(self.floors.load(Ordering::Relaxed) as usize)
+        self.slots().saturating_sub(self.floors.load(Ordering::Relaxed) as usize)
+    }
+
+    /// How many places and floors there are; visits all shards.
+    pub(crate) fn slots(&self) -> usize {
+        (0..SHARDS).map(|shard| self.read(shard).len()).sum()
     }
 
     /// Whether there is no location.
@@ -256,8 +260,7 @@ impl HashIndex {
 
     /// At least the bytes of all encoded shards, for as long as no more keys come.
     pub fn encoded_bytes(&self) -> usize {
-        let entries: usize = (0..SHARDS).map(|shard| self.read(shard).len()).sum();
-        SHARDS * COUNT_BYTES + entries * SLOT_BYTES
+        SHARDS * COUNT_BYTES + self.slots() * SLOT_BYTES
     }
 
     /// Fills an empty shard from the bytes of [`HashIndex::encode_shard`]. Any other bytes are an error that names

@@ -1,5 +1,6 @@
 //! What is under way in the runs of `hash` tables: a spill, and a merge.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::index::runs::spilled::{Spill, SpilledMerge};
@@ -20,12 +21,30 @@ pub(crate) struct Spilling<D: Device> {
     has_begun: AtomicBool,
     /// Whether writers to `hash` tables should help. Relaxed: a hint.
     is_crowded: AtomicBool,
+    /// Whether a checkpoint holds the work, which takes longer than a step. Relaxed: a hint.
+    is_held_for_checkpoint: AtomicBool,
+    /// Whether a spill has ended: what memory has given up then is in the last checkpoint still. Relaxed: upkeep asks again.
+    has_ended: AtomicBool,
+}
+
+/// The work, held by a checkpoint.
+pub(crate) struct HeldForCheckpoint<'a, D: Device> {
+    pub(crate) work: MutexGuard<'a, SpillWork<D>>,
+    is_held: &'a AtomicBool,
+}
+
+impl<D: Device> Drop for HeldForCheckpoint<'_, D> {
+    fn drop(&mut self) {
+        self.is_held.store(false, Ordering::Relaxed);
+    }
 }
 
 /// What is under way: at most one spill and one merge.
 pub(crate) struct SpillWork<D: Device> {
     pub(crate) spill: Option<SpillUnderWay<D>>,
     pub(crate) merge: Option<(Arc<Generation>, SpilledMerge<D>)>,
+    /// Tables whose last spill memory has taken back, since older runs could not be read, and the bytes of their slots then.
+    pub(crate) taken_back: BTreeMap<u32, u64>,
 }
 
 /// A spill of a table.
@@ -39,9 +58,11 @@ pub(crate) struct SpillUnderWay<D: Device> {
 impl<D: Device> Default for Spilling<D> {
     fn default() -> Spilling<D> {
         Spilling {
-            work: Mutex::new(SpillWork { spill: None, merge: None }),
+            work: Mutex::new(SpillWork { spill: None, merge: None, taken_back: BTreeMap::new() }),
             has_begun: AtomicBool::new(false),
             is_crowded: AtomicBool::new(false),
+            is_held_for_checkpoint: AtomicBool::new(false),
+            has_ended: AtomicBool::new(false),
         }
     }
 }
@@ -55,6 +76,28 @@ impl<D: Device> Spilling<D> {
     /// The same, unless another thread is at it.
     pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, SpillWork<D>>> {
         self.work.try_lock().ok()
+    }
+
+    /// The same for a checkpoint.
+    pub(crate) fn lock_for_checkpoint(&self) -> HeldForCheckpoint<'_, D> {
+        let work = self.lock();
+        self.is_held_for_checkpoint.store(true, Ordering::Relaxed);
+        HeldForCheckpoint { work, is_held: &self.is_held_for_checkpoint }
+    }
+
+    /// Whether a checkpoint holds what is under way.
+    pub(crate) fn is_held_for_checkpoint(&self) -> bool {
+        self.is_held_for_checkpoint.load(Ordering::Relaxed)
+    }
+
+    /// Says that a spill has ended.
+    pub(crate) fn set_ended(&self) {
+        self.has_ended.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a spill has ended since this was asked last.
+    pub(crate) fn take_ended(&self) -> bool {
+        self.has_ended.swap(false, Ordering::Relaxed)
     }
 
     /// Whether any spill was looked for since the store was opened.

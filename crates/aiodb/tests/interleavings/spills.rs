@@ -127,3 +127,27 @@ fn interleavings_of_moves_and_spills() {
         check(&table);
     });
 }
+
+/// A table goes while its shards give up places, some of whose tags have changed since they were written: neither the step nor a checkpoint
+/// goes on for ever.
+#[test]
+fn interleavings_of_drops_and_spills() {
+    in_many_orders(LONG_RUN, |kind| {
+        let machine = Machine::new(24, kind);
+        let (db, table) = machine.open_with(without_memory());
+        // Each tag is written with two places, and has one when its shard is to give them up.
+        put_all(&table, 0);
+        put_all(&table, 1);
+        steps(&db, &[Step::Write, Step::Spill, Step::Settle]);
+        let spilling = thread::spawn({
+            let db = db.clone();
+            move || steps(&db, &[Step::Spill, Step::Spill, Step::Checkpoint])
+        });
+        let dropping = thread::spawn({
+            let db = db.clone();
+            move || db.drop_table(table.name()).expect("the machine runs")
+        });
+        [spilling, dropping].into_iter().for_each(|thread| thread.join().expect("no thread panics"));
+        steps(&db, &[Step::Spill, Step::Checkpoint]);
+    });
+}

@@ -344,7 +344,9 @@ impl<D: Device> Engine<D> {
         let (retired, lag_bytes) = self.checkpoint_state();
         let short = full && retired > 0;
         let stuck = !reclaimed && self.is_reclaim_stuck() && self.is_checkpoint_awaited();
-        if lag_bytes >= self.checkpoint_bytes() || self.are_many(retired) || short || stuck {
+        // Merged runs of `hash` tables wait for one.
+        let holds_files = (full || rests) && self.spilled.obsolete() > 0;
+        if lag_bytes >= self.checkpoint_bytes() || self.are_many(retired) || short || stuck || holds_files {
             some(self.checkpoint().map(|()| false))?;
         }
         let purges = refusal.is_none() && self.can_purge();

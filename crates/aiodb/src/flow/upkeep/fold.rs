@@ -322,8 +322,8 @@ impl<D: Device> WritePath<D> {
             return;
         }
         let hash = self.hash(key);
-        let run = self.places_under(generation, key);
-        // A fold that came too late has superseded no record.
+        // A fold that came too late has superseded no record, and one whose table cannot be asked may not have.
+        let Ok(run) = self.all_places_under(generation.id, index, hash) else { return };
         if run.iter().any(|location| location.same_place(folded.newest().location)) {
             return;
         }

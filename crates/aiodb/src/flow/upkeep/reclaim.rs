@@ -281,10 +281,11 @@ impl<D: Device> Upkeep<D> {
         match (&generation.index, &one.looked_up) {
             (TableIndex::Hash(_), _) if is_value => {
                 // A superseded record must not get into a younger segment than the delete of its key.
-                if !planted::is_on(Bug::UnsettledMoved) {
-                    self.settle_before_move(generation, operation.hash);
-                }
-                let current = self.is_in_hash(generation, operation.hash, location);
+                let settled = match planted::is_on(Bug::UnsettledMoved) {
+                    true => Ok(()),
+                    false => self.settle_before_move(generation, operation.hash),
+                };
+                let current = settled.and_then(|()| self.is_in_hash(generation, operation.hash, location));
                 Some(current.inspect_err(|error| self.note_unmoved(error)).unwrap_or(false))
             }
             (TableIndex::Ordered, Some(looked_up)) => {

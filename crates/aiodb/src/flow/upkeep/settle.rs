@@ -135,14 +135,13 @@ impl<D: Device> AppendPath<D> {
         }
     }
 
-    /// Settles a tag that has several places, so that the places left count.
-    pub(crate) fn settle_before_move(&self, generation: &Arc<Generation>, hash: u64) {
-        let TableIndex::Hash(index) = &generation.index else { return };
-        // One that cannot be read stays.
-        let places = self.pull_up(generation, index, hash, false).inspect_err(|error| self.note_trouble(error));
-        if places.is_ok_and(|places| places.len() > 1) {
+    /// Settles a tag that has several places, so that the places left count. The error is of runs that may have some of them.
+    pub(crate) fn settle_before_move(&self, generation: &Arc<Generation>, hash: u64) -> Result<()> {
+        let TableIndex::Hash(index) = &generation.index else { return Ok(()) };
+        if self.pull_up(generation, index, hash, false)?.len() > 1 {
             self.settle(&Unsettled::tag(generation, hash));
         }
+        Ok(())
     }
 
     /// Settles the tag of a delete to which the index refers still: a delete without records below it need not be there.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::Result;
 use crate::format::location::Location;
 use crate::index::hash::{HashIndex, SHARDS};
-use crate::index::runs::spilled::{Spill, SpilledMerge};
+use crate::index::runs::spilled::{Above, Progress, Spill, SpilledMerge};
 use crate::io::Device;
 use crate::store::catalog::{Generation, TableIndex};
 use crate::store::spilling::{Age, SpillUnderWay, SpillWork};
@@ -27,16 +27,8 @@ const MOST_RUNS: usize = 16;
 /// A spill is worth it where so many parts of an index are old: else its runs would be many and small.
 const LEAST_SHARE: usize = 8;
 
-/// What a step has done.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Stepped {
-    /// There was nothing to do.
-    Nothing,
-    /// A part of some work.
-    Part,
-    /// The end of a spill: what memory has given up is in the last checkpoint still.
-    Spilled,
-}
+/// A table whose keys memory has taken back is tried again when it takes so many parts of the bound more.
+const TAKEN_BACK_SHARE: u64 = 8;
 
 impl<D: Device> Upkeep<D> {
     /// Does a bounded part of the work. True if there may be more to do.
@@ -46,30 +38,33 @@ impl<D: Device> Upkeep<D> {
         }
         let mut work = self.spilling.lock();
         self.commit.check_open()?;
-        let stepped = self.spill_step(&mut work)?;
+        let more = self.spill_step(&mut work)?;
         drop(work);
-        if stepped == Stepped::Spilled {
+        if self.spilling.take_ended() {
             // A restart would load what memory has given up, and more than it is for.
             self.checkpoint()?;
         }
-        Ok(stepped != Stepped::Nothing)
+        Ok(more)
     }
 
     /// Helps with a spill that is under way, for a writer to `hash` tables where these have much more in memory than they should have. Where
-    /// they have far more, the writer waits for the step that another thread is at.
+    /// they have far more, the writer waits for the step that another thread is at, but not for a checkpoint, and begins a spill if there is none.
     pub(crate) fn help_to_spill(&self) -> Result<()> {
-        let must_wait = || self.slot_bytes() > self.hash_bound().saturating_mul(WAITING_TIMES);
+        let must_wait = self.slot_bytes() > self.hash_bound().saturating_mul(WAITING_TIMES);
         let mut work = match self.spilling.try_lock() {
             Some(work) => work,
-            None if must_wait() => self.spilling.lock(),
+            None if must_wait && !self.spilling.is_held_for_checkpoint() => self.spilling.lock(),
             None => return Ok(()),
         };
         self.commit.check_open()?;
         work.leave_gone();
         // Where runs cannot be read or written, memory has more.
-        if work.spill.is_some() && self.go_on(&mut work).inspect_err(|error| self.note_trouble(error)).unwrap_or(false)
-        {
+        let noted = |helped: Result<bool>| helped.inspect_err(|error| self.note_trouble(error)).unwrap_or(false);
+        if work.spill.is_some() {
+            noted(self.go_on(&mut work).map(|()| true));
             self.note_crowded(self.slot_bytes(), self.hash_bound());
+        } else if must_wait {
+            noted(self.spill_step(&mut work));
         }
         Ok(())
     }
@@ -78,7 +73,7 @@ impl<D: Device> Upkeep<D> {
     pub(crate) fn bound_hashes(&self) -> Result<()> {
         while !self.options.read_only && self.slot_bytes() > self.hash_bound() {
             let mut work = self.spilling.lock();
-            if self.spill_step(&mut work)? == Stepped::Nothing {
+            if !self.spill_step(&mut work)? {
                 break;
             }
         }
@@ -100,16 +95,26 @@ impl<D: Device> Upkeep<D> {
         self.spilling.set_crowded(bytes > (bound / 4).saturating_mul(CROWDED_QUARTERS));
     }
 
-    /// Has all shards give up their places, if some have: what is in memory and in runs is of one moment then.
+    /// Has all shards give up their places, if some have, or take them back: what is in memory and in runs is of one moment then.
     pub(crate) fn finish_giving_up(&self, work: &mut SpillWork<D>) -> Result<()> {
-        work.leave_gone();
-        while work.spill.as_ref().is_some_and(|under_way| under_way.spill.is_giving_up()) {
-            self.go_on(work)?;
+        loop {
+            work.leave_gone();
+            let Some(spill) =
+                work.spill.as_ref().map(|under_way| &under_way.spill).filter(|spill| spill.is_giving_up())
+            else {
+                return Ok(());
+            };
+            let takes_back = spill.takes_back();
+            match self.go_on(work) {
+                // They take them back.
+                Err(error) if !takes_back => self.note_trouble(&error),
+                outcome => outcome?,
+            }
         }
-        Ok(())
     }
 
-    fn spill_step(&self, work: &mut SpillWork<D>) -> Result<Stepped> {
+    /// Does a bounded part of the work; false if there was nothing to do.
+    fn spill_step(&self, work: &mut SpillWork<D>) -> Result<bool> {
         self.spilling.set_begun();
         work.leave_gone();
         let tables: Vec<_> = self.catalog.generations().into_iter().filter(|table| !table.is_gone()).collect();
@@ -117,28 +122,41 @@ impl<D: Device> Upkeep<D> {
         self.note_crowded(bytes, bound);
         let is_behind =
             |table: &Arc<Generation>| self.spilled.table(table.id).is_some_and(|runs| runs.runs() >= MOST_RUNS);
-        let merged = tables.iter().any(is_behind) && self.merge_hashes(work, &tables)?;
+        // What keeps runs from being merged keeps no place in memory.
+        let merge = |work: &mut SpillWork<D>| match self.merge_hashes(work, &tables) {
+            Err(error) if bytes > bound => {
+                self.note_trouble(&error);
+                Ok(false)
+            }
+            merged => merged,
+        };
+        let merged = tables.iter().any(is_behind) && merge(work)?;
         // Where runs cannot be merged, or not as fast as keys come, they become more: memory must not.
         if work.spill.is_none() && bytes > bound && (!merged || self.spilling.is_crowded()) {
-            work.spill = self.choose_spill(&tables, (bytes, bound));
+            work.spill = self.choose_spill(work, &tables, (bytes, bound));
         }
         if work.spill.is_some() {
-            let ended = self.go_on(work)?;
-            return Ok(if ended { Stepped::Spilled } else { Stepped::Part });
+            self.go_on(work)?;
+            return Ok(true);
         }
-        let merged = merged || self.merge_hashes(work, &tables)?;
-        Ok(if merged { Stepped::Part } else { Stepped::Nothing })
+        Ok(merged || merge(work)?)
     }
 
     /// Begins to bring the oldest places of the largest table to a run, if some of them are old enough: such a part of it that half of the
     /// bound would be left if all tables gave up as much of theirs.
-    fn choose_spill(&self, tables: &[Arc<Generation>], (bytes, bound): (u64, u64)) -> Option<SpillUnderWay<D>> {
+    fn choose_spill(
+        &self,
+        work: &SpillWork<D>,
+        tables: &[Arc<Generation>],
+        (bytes, bound): (u64, u64),
+    ) -> Option<SpillUnderWay<D>> {
         let mut tables: Vec<_> = tables.iter().collect();
         tables.sort_by_key(|generation| Reverse(slot_bytes_of(generation)));
         for generation in tables {
             let TableIndex::Hash(index) = &generation.index else { continue };
+            let least = work.taken_back.get(&generation.id).map_or(0, |had| had + bound / TAKEN_BACK_SHARE);
             // Else memory has more.
-            if !Spill::has_room(&self.spilled, index.len()) {
+            if slot_bytes_of(generation) < least || !Spill::has_room(&self.spilled, index.slots()) {
                 continue;
             }
             let position = self.commit.completed_end().0;
@@ -187,19 +205,33 @@ impl<D: Device> Upkeep<D> {
         (self.segments.get(place.segment).life(), place.offset)
     }
 
-    /// Does a part of the spill that is under way; true if that was the last one. After an error nothing is left of it, unless shards have
-    /// given up places: those are found in the run.
-    fn go_on(&self, work: &mut SpillWork<D>) -> Result<bool> {
+    /// Does a part of the spill that is under way. After an error nothing is left of it, unless shards have given up places: those are found
+    /// in the run, until memory takes them back with the next steps.
+    fn go_on(&self, work: &mut SpillWork<D>) -> Result<()> {
         let SpillUnderWay { generation, spill, before } = work.spill.as_mut().expect("the caller has looked");
         let TableIndex::Hash(index) = &generation.index else { unreachable!("only hash tables are spilled") };
         let is_old = |place: Location| self.age_of(place) < *before;
-        let pull_up = |hash| self.pull_up(generation, index, hash, true).map(drop);
-        let outcome = spill.advance(&self.spilled, index, &is_old, &pull_up);
-        let ends = outcome.as_ref().map_or(!spill.is_giving_up(), |ended| *ended);
+        let pull_up = |hash| {
+            self.pull_up(generation, index, hash, true)?;
+            Ok(!generation.is_gone())
+        };
+        let outcome = spill.advance(&self.spilled, &Above { index, is_old: &is_old, pull_up: &pull_up });
+        let ends = outcome.as_ref().map_or(!spill.is_giving_up(), |progress| *progress != Progress::Part);
+        let table = generation.id;
+        match outcome {
+            Ok(Progress::TakenBack) => {
+                work.taken_back.insert(table, slot_bytes_of(generation));
+            }
+            Ok(Progress::Done) => {
+                work.taken_back.remove(&table);
+                self.spilling.set_ended();
+            }
+            _ => {}
+        }
         if ends {
             work.spill = None;
         }
-        outcome
+        outcome.map(drop)
     }
 
     /// Does a part of a merge; false if none is worth it, or none may end now.

@@ -105,12 +105,14 @@ impl HashIndex {
     /// Takes out of a shard what a run has by now: of each of these tags the last places, and the floor if they had one. The tags ascend.
     ///
     /// Where other places lie by now at the end of a tag's places, they stay, and a floor under them hides those of the run. The tags that
-    /// have none are returned, to be pulled up first; nothing has happened then. `taken` is called for each tag of which places were taken
-    /// out, then `done`, all under the shard's lock.
+    /// have none are returned, to be pulled up first; nothing has happened then. A place that is not `is_old` is another one: its record has
+    /// come to where one of the run lay in an earlier life of the segment. `taken` is called for each tag of which places were taken out, then
+    /// `done`, all under the shard's lock.
     pub(crate) fn take_out(
         &self,
         number: usize,
         spilled: &[TagPlaces],
+        is_old: &dyn Fn(Location) -> bool,
         mut taken: impl FnMut(&TagPlaces),
         done: impl FnOnce(),
     ) -> Vec<u64> {
@@ -118,7 +120,8 @@ impl HashIndex {
         let (mut ranges, mut of_run, mut unfounded) = (Vec::<Range<usize>>::new(), Vec::new(), Vec::new());
         for tag in spilled {
             let (places, has_floor) = shard.places(tag_of(tag.hash));
-            if let Some(range) = self.same_end(&shard, tag, places, has_floor) {
+            let same_end = self.same_end(&shard, tag, places, has_floor);
+            if let Some(range) = same_end.filter(|_| tag.places.iter().all(|place| is_old(*place))) {
                 ranges.push(range);
                 of_run.push(tag);
             } else if !has_floor {
@@ -141,10 +144,37 @@ impl HashIndex {
         unfounded
     }
 
+    /// Puts back into a shard what was taken out of it for a run: under each tag below what has come since, unless a floor says that all of
+    /// the tag has come back already. `put` is called for each tag that was put back, then `done`, all under the shard's lock.
+    pub(crate) fn put_back(
+        &self,
+        number: usize,
+        spilled: &[TagPlaces],
+        mut put: impl FnMut(&TagPlaces),
+        done: impl FnOnce(),
+    ) {
+        let mut shard = self.write(number);
+        let before = shard.memory_bytes();
+        for tag in spilled {
+            if shard.places(tag_of(tag.hash)).1 {
+                continue;
+            }
+            let floor = tag.has_floor.then(|| Slot::floor(tag_of(tag.hash)));
+            for slot in tag.places.iter().map(|place| self.slot(tag.hash, *place)).chain(floor) {
+                let end = shard.run(tag_of(tag.hash)).end;
+                shard.insert(end, slot);
+            }
+            self.floors.fetch_add(u64::from(tag.has_floor), Ordering::Relaxed);
+            put(tag);
+        }
+        self.held.change(before as u64, shard.memory_bytes() as u64);
+        self.count_change(hash_at(number, 0));
+        done();
+    }
+
     /// The positions of the last places of a tag, and of its floor, if they are those of a run.
     fn same_end(&self, shard: &Shard, tag: &TagPlaces, places: Range<usize>, has_floor: bool) -> Option<Range<usize>> {
         let start = places.end.checked_sub(tag.places.len()).filter(|start| *start >= places.start)?;
-        // Lengths too: another record may have come to the same place in another life of its segment.
         let is_same =
             (start..places.end).zip(&tag.places).all(|(at, place)| shard.slot(at) == self.slot(tag.hash, *place));
         let is_same = is_same && has_floor == tag.has_floor || planted::is_on(Bug::SpillUnchecked);

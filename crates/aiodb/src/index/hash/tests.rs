@@ -1,5 +1,6 @@
 //! The index against a model, and the bytes of its checkpoint.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use super::*;
@@ -398,9 +399,16 @@ fn memory_gives_up_only_what_a_run_has() {
         places: places.iter().map(|number| place(*number, 64)).collect(),
         has_floor,
     };
+    let (is_old, old) = (Cell::new(true), place(2, 64));
     let take_out = |spilled: TagPlaces| {
         let mut taken = 0;
-        let unfounded = index.take_out(7, &[spilled], |tag| taken += tag.places.len(), || ());
+        let unfounded = index.take_out(
+            7,
+            &[spilled],
+            &|place| is_old.get() || place != old,
+            |tag| taken += tag.places.len(),
+            || (),
+        );
         (taken, unfounded)
     };
     // Without its floor, or another place: what is in memory stays above the floor.
@@ -408,7 +416,11 @@ fn memory_gives_up_only_what_a_run_has() {
         assert_eq!(take_out(other), (0, vec![]));
         assert_eq!(found(&index, tag).len(), 3);
     }
-    // A longer record at the same place, of another life of its segment.
+    // A record that is not as old has come to the same place, in another life of its segment.
+    is_old.set(false);
+    assert_eq!(take_out(tag_places(&[2, 1], true)), (0, vec![]));
+    is_old.set(true);
+    // A longer one.
     assert!(index.replace(tag, place(1, 64), place(1, 300)).is_some());
     assert_eq!(take_out(tag_places(&[2, 1], true)), (0, vec![]));
     assert!(index.replace(tag, place(1, 300), place(1, 64)).is_some());

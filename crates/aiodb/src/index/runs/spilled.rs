@@ -21,5 +21,5 @@ mod walk;
 
 pub(crate) use self::look_up::SpilledLookUp;
 pub(crate) use self::merging::SpilledMerge;
-pub(crate) use self::spilling::Spill;
+pub(crate) use self::spilling::{Above, Progress, Spill};
 pub(crate) use self::tables::{FIRST_FILE, SpilledTable, SpilledTables};

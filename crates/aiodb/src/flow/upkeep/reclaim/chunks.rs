@@ -63,7 +63,8 @@ impl<D: Device> Upkeep<D> {
 
     /// Counts off the record that named a dead chunk, before the chunk's segment begins another life.
     pub(super) fn count_off_naming_record(&self, generation: &Arc<Generation>, hash: u64) {
-        self.settle_before_move(generation, hash);
+        // The segment is not retired where the tag cannot be settled.
+        let _ = self.settle_before_move(generation, hash).inspect_err(|error| self.note_unmoved(error));
     }
 
     /// After a chunk was moved: the record that names it is written again with the new place.

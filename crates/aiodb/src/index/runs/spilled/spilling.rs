@@ -3,6 +3,9 @@
 //! Others change the index meanwhile. As long as a shard has not given up its places, those in memory count, and the run does not. Then, under
 //! the lock of the shard, what is in memory still as it was written goes, and the run counts from there on; where anything has changed
 //! under a tag, all of that tag stays in memory, above a floor.
+//!
+//! A floor needs what older runs have under the tag. Where they cannot be read, the shards take back what they have given up, and the run
+//! is removed: a checkpoint cannot be made in between.
 
 use std::sync::Arc;
 
@@ -14,7 +17,7 @@ use super::tag::add;
 use super::walk::TagWalk;
 use crate::Result;
 use crate::format::location::Location;
-use crate::format::run::manifest::ManifestRun;
+use crate::format::run::manifest::{ManifestRun, RunManifest};
 use crate::index::hash::{HashIndex, SHARDS, TagPlaces, shard_of};
 use crate::index::runs::FILE_BYTES;
 use crate::io::Device;
@@ -43,13 +46,37 @@ struct GivingUp<D: Device> {
     set: Arc<RunSet<D>>,
     /// `None` where the next shard's part of the run is to be looked for.
     walk: Option<TagWalk>,
+    /// So many shards have given up theirs.
     shard: usize,
+    /// Whether they take them back, the last shard first.
+    takes_back: bool,
+}
+
+/// How far a spill has come with a step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Progress {
+    /// There is more to do.
+    Part,
+    /// The run is one of the table's.
+    Done,
+    /// Memory has all again, and the run is gone.
+    TakenBack,
+}
+
+/// What a spill needs of those who know the records.
+pub(crate) struct Above<'a> {
+    pub(crate) index: &'a HashIndex,
+    /// Whether a place is brought to a run with all older ones under its tag. The answer must not depend on when this is asked, and every
+    /// record that is older than an old one must be published.
+    pub(crate) is_old: &'a dyn Fn(Location) -> bool,
+    /// Pulls up a tag of this hash, with a floor whatever is below; false if the table is gone.
+    pub(crate) pull_up: &'a dyn Fn(u64) -> Result<bool>,
 }
 
 impl<D: Device> Spill<D> {
-    /// Whether the disk has room for a run of so many places.
-    pub(crate) fn has_room(tables: &SpilledTables<D>, places: usize) -> bool {
-        tables.has_room(places as u64 * PLACE_BYTES)
+    /// Whether the disk has room for a run of so many places and floors.
+    pub(crate) fn has_room(tables: &SpilledTables<D>, slots: usize) -> bool {
+        tables.has_room(slots as u64 * PLACE_BYTES)
     }
 
     /// Begins to bring places of a table to a run. No other spill of this table may be under way.
@@ -60,53 +87,48 @@ impl<D: Device> Spill<D> {
         Spill { runs, removals, number, shard: 0, output: None, made: Vec::new(), giving_up: None }
     }
 
-    /// Whether shards are giving up places: no merge may end, and no checkpoint begin, before that is over.
+    /// Whether shards are giving up places, or take them back: no merge may end, and no checkpoint begin, before that is over.
     pub(crate) fn is_giving_up(&self) -> bool {
         self.giving_up.is_some()
     }
 
-    /// Does a bounded part of the work; true once all is done. Of each tag the places from the first one on that `is_old` are brought to the
-    /// run: what it says must not depend on when it is asked, and every record that is older than an old one must be published. `pull_up` is
-    /// to pull up a tag of this hash, with a floor whatever is below.
-    pub(crate) fn advance(
-        &mut self,
-        tables: &SpilledTables<D>,
-        index: &HashIndex,
-        is_old: &dyn Fn(Location) -> bool,
-        pull_up: &dyn Fn(u64) -> Result<()>,
-    ) -> Result<bool> {
+    /// Whether shards take back what they have given up.
+    pub(crate) fn takes_back(&self) -> bool {
+        self.giving_up.as_ref().is_some_and(|giving_up| giving_up.takes_back)
+    }
+
+    /// Does a bounded part of the work. Where the table is gone it does nothing: the caller then drops the spill.
+    pub(crate) fn advance(&mut self, tables: &SpilledTables<D>, above: &Above<'_>) -> Result<Progress> {
+        if self.takes_back() {
+            return self.take_back_some(above.index);
+        }
         if self.giving_up.is_some() {
-            return self.give_up_some(index, pull_up);
+            return self.give_up_some(above);
         }
         let mut written = 0;
         while self.shard < SHARDS && written < STEP_TAGS {
-            written += self.write_shard(tables, index, is_old)?;
+            written += self.write_shard(tables, above)?;
             self.shard += 1;
         }
         if self.shard < SHARDS {
             // Its descriptor may be closed until the next step.
             self.output.as_mut().map_or(Ok(()), RunWriter::flush)?;
-            return Ok(false);
+            return Ok(Progress::Part);
         }
         self.finish_file()?;
         if self.made.is_empty() {
-            return Ok(true);
+            return Ok(Progress::Done);
         }
         tables.sync_names()?;
-        self.begin_giving_up(index);
-        Ok(false)
+        self.begin_giving_up(above.index);
+        Ok(Progress::Part)
     }
 
     /// Writes what is old of a shard. Returns how many tags that are.
-    fn write_shard(
-        &mut self,
-        tables: &SpilledTables<D>,
-        index: &HashIndex,
-        is_old: &dyn Fn(Location) -> bool,
-    ) -> Result<usize> {
+    fn write_shard(&mut self, tables: &SpilledTables<D>, above: &Above<'_>) -> Result<usize> {
         let mut tags = Vec::new();
-        index.for_each_tag(self.shard, || (), &mut |hash, places, has_floor| {
-            let first = places.iter().position(|place| is_old(*place));
+        above.index.for_each_tag(self.shard, || (), &mut |hash, places, has_floor| {
+            let first = places.iter().position(|place| (above.is_old)(*place));
             if first.is_some() || places.is_empty() {
                 let places = places[first.unwrap_or(0)..].into();
                 tags.push(TagPlaces { hash, places, has_floor });
@@ -142,58 +164,103 @@ impl<D: Device> Spill<D> {
         // Before any shard gives up a place.
         index.set_has_runs();
         self.made.clear();
-        self.giving_up = Some(GivingUp { set, walk: None, shard: 0 });
+        self.giving_up = Some(GivingUp { set, walk: None, shard: 0, takes_back: false });
     }
 
-    /// Has some shards give up what the run has; true once all have.
-    fn give_up_some(&mut self, index: &HashIndex, pull_up: &dyn Fn(u64) -> Result<()>) -> Result<bool> {
+    /// Has some shards give up what the run has. After an error they take it back.
+    fn give_up_some(&mut self, above: &Above<'_>) -> Result<Progress> {
         let giving_up = self.giving_up.as_mut().expect("the caller has looked");
         let mut given = 0;
         while giving_up.shard < SHARDS && given < STEP_TAGS {
-            let outcome = giving_up.next_shard(&self.runs, index, pull_up);
-            // After an error the shard is begun anew.
-            given += outcome.inspect_err(|_| giving_up.walk = None)?;
-            giving_up.shard += 1;
+            match giving_up.next_shard(&self.runs, above) {
+                Ok(Some(tags)) => given += tags,
+                Ok(None) => return Ok(Progress::Part),
+                Err(error) => {
+                    giving_up.takes_back = true;
+                    return Err(error);
+                }
+            }
         }
         if giving_up.shard < SHARDS {
-            return Ok(false);
+            return Ok(Progress::Part);
         }
         let mut layers = self.runs.write();
         (layers.set, layers.next) = (Arc::clone(&giving_up.set), None);
         drop(layers);
         self.giving_up = None;
-        Ok(true)
+        Ok(Progress::Done)
+    }
+
+    /// Has some shards take back what the run has.
+    fn take_back_some(&mut self, index: &HashIndex) -> Result<Progress> {
+        let giving_up = self.giving_up.as_mut().expect("the caller has looked");
+        let mut taken = 0;
+        while giving_up.shard > 0 && taken < STEP_TAGS {
+            taken += giving_up.take_back_last(&self.runs, index)?;
+        }
+        if giving_up.shard > 0 {
+            return Ok(Progress::Part);
+        }
+        self.made.extend(giving_up.set.runs[0].files.iter().cloned());
+        let mut layers = self.runs.write();
+        // Who has seen the run must not take the next one for it.
+        let next_run = giving_up.set.manifest.next_run;
+        layers.set =
+            Arc::new(RunSet::new(RunManifest { next_run, ..layers.set.manifest.clone() }, &layers.set.files()));
+        layers.next = None;
+        drop(layers);
+        self.giving_up = None;
+        Ok(Progress::TakenBack)
     }
 }
 
 impl<D: Device> GivingUp<D> {
-    /// Has the next shard give up what the run has. Returns how many tags that are.
-    fn next_shard(
-        &mut self,
-        runs: &SpilledTable<D>,
-        index: &HashIndex,
-        pull_up: &dyn Fn(u64) -> Result<()>,
-    ) -> Result<usize> {
-        let (shard, mut tags) = (self.shard, Vec::new());
+    /// Has the next shard give up what the run has. Returns how many tags that are; `None` if the table is gone.
+    fn next_shard(&mut self, runs: &SpilledTable<D>, above: &Above<'_>) -> Result<Option<usize>> {
+        let shard = self.shard;
+        let tags = self.tags_of(shard, runs.table)?;
+        loop {
+            let count = |tag: &TagPlaces| tag.places.iter().for_each(|place| runs.count(shard, *place, 1));
+            let unfounded = above.index.take_out(shard, &tags, above.is_old, count, || self.count_in(runs, shard + 1));
+            if unfounded.is_empty() {
+                self.shard += 1;
+                return Ok(Some(tags.len()));
+            }
+            for hash in unfounded {
+                if !(above.pull_up)(hash)? {
+                    return Ok(None);
+                }
+            }
+        }
+    }
+
+    /// Has the last shard that has given up what the run has take it back. Returns how many tags that are.
+    fn take_back_last(&mut self, runs: &SpilledTable<D>, index: &HashIndex) -> Result<usize> {
+        let shard = self.shard - 1;
+        self.walk = None;
+        let tags = self.tags_of(shard, runs.table)?;
+        let count = |tag: &TagPlaces| tag.places.iter().for_each(|place| runs.count(shard, *place, -1));
+        index.put_back(shard, &tags, count, || self.count_in(runs, shard));
+        self.shard = shard;
+        Ok(tags.len())
+    }
+
+    /// What the run has of a shard, to which the walk has come if there is one.
+    fn tags_of(&mut self, shard: usize, table: u32) -> Result<Vec<TagPlaces>> {
         let walk = match &mut self.walk {
             Some(walk) => walk,
-            none => none.insert(TagWalk::from_shard(&self.set, runs.table, 0..1, shard, None)?),
+            none => none.insert(TagWalk::from_shard(&self.set, table, 0..1, shard, None)?),
         };
+        let mut tags = Vec::new();
         while walk.hash().is_some_and(|hash| shard_of(hash) == shard) {
             tags.extend(walk.next(&self.set)?);
         }
-        loop {
-            let count = |tag: &TagPlaces| tag.places.iter().for_each(|place| runs.count(shard, *place, 1));
-            let counts_here = || {
-                let mut layers = runs.write();
-                layers.next.as_mut().expect("only this spill ends it").1 = shard + 1;
-            };
-            let unfounded = index.take_out(shard, &tags, count, counts_here);
-            if unfounded.is_empty() {
-                return Ok(tags.len());
-            }
-            unfounded.into_iter().try_for_each(pull_up)?;
-        }
+        Ok(tags)
+    }
+
+    /// Has the run count in so many shards.
+    fn count_in(&self, runs: &SpilledTable<D>, shards: usize) {
+        runs.write().next.as_mut().expect("only this spill ends it").1 = shards;
     }
 }
 

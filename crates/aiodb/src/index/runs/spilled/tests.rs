@@ -8,7 +8,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::merging::choose;
-use super::{Spill, SpilledMerge, SpilledTables};
+use super::{Above, Progress, Spill, SpilledMerge, SpilledTables};
 use crate::cache::Cache;
 use crate::format::location::Location;
 use crate::format::place::footprint;
@@ -32,6 +32,10 @@ struct World {
     places: u64,
     random: fastrand::Rng,
     spill: Option<(Spill<SimDevice>, u64)>,
+    /// What pulling up says where a spill asks for it.
+    pulls_up: fn() -> crate::Result<bool>,
+    /// How many spills were taken back.
+    taken_back: usize,
     merge: Option<SpilledMerge<SimDevice>>,
     most_runs: usize,
 }
@@ -71,6 +75,8 @@ impl World {
             places: 0,
             random,
             spill: None,
+            pulls_up: || Ok(true),
+            taken_back: 0,
             merge: None,
             most_runs: 0,
         }
@@ -125,8 +131,16 @@ impl World {
             self.spill = Some((Spill::begin(&self.tables, TABLE), before));
         }
         let (spill, before) = self.spill.as_mut().expect("just begun");
-        let pull = |hash| pull_up(&self.tables, &self.index, hash, true).map(drop);
-        if spill.advance(&self.tables, &self.index, &|place| number(place) < *before, &pull)? {
+        let pulls_up = self.pulls_up;
+        let pull_up = |hash| match pulls_up()? {
+            true => pull_up(&self.tables, &self.index, hash, true).map(|_| true),
+            false => Ok(false),
+        };
+        let is_old = |place| number(place) < *before;
+        let progress =
+            spill.advance(&self.tables, &Above { index: &self.index, is_old: &is_old, pull_up: &pull_up })?;
+        self.taken_back += usize::from(progress == Progress::TakenBack);
+        if progress != Progress::Part {
             self.spill = None;
         }
         Ok(())
@@ -326,6 +340,50 @@ fn what_changes_during_a_spill_stays_in_memory() {
         world.restart();
         world.check();
     }
+}
+
+fn unreadable() -> crate::Result<bool> {
+    Err(crate::Error::Closed)
+}
+
+/// Where older runs cannot be read, memory takes back what it has given up, whatever has happened to that, and spills go on later.
+#[test]
+fn a_spill_that_cannot_go_on_is_taken_back() {
+    for seed in seeds(20) {
+        let mut world = World::new(seed);
+        for round in 0..4 {
+            (0..400).for_each(|_| world.publish());
+            while world.spill.as_ref().is_none_or(|(spill, _)| !spill.is_giving_up()) {
+                world.spill().expect("the machine runs");
+            }
+            (0..50).for_each(|_| world.relocate());
+            world.pulls_up = if round % 2 == 0 { unreadable } else { || Ok(true) };
+            while world.spill.is_some() {
+                let _ = world.spill();
+                (0..5).for_each(|_| world.publish());
+                (0..5).for_each(|_| world.remove());
+                world.check();
+            }
+            world.pulls_up = || Ok(true);
+        }
+        assert!(world.taken_back > 0, "tags had changed");
+        world.restart();
+        world.check();
+    }
+}
+
+/// A table that goes while its shards give up places keeps nobody: the step ends, and so does the spill with the table.
+#[test]
+fn the_spill_of_a_table_that_is_gone_ends() {
+    let mut world = World::new(2);
+    (0..200).for_each(|_| world.publish());
+    while world.spill.as_ref().is_none_or(|(spill, _)| !spill.is_giving_up()) {
+        world.spill().expect("the machine runs");
+    }
+    (0..50).for_each(|_| world.relocate());
+    world.pulls_up = || Ok(false);
+    (0..3).for_each(|_| world.spill().expect("the machine runs"));
+    assert!(world.spill.is_some(), "a tag that had changed could not be pulled up");
 }
 
 /// Errors of the device leave what there was: the spill ends, or goes on where it was.

@@ -4,6 +4,7 @@
 //! settling, purging, reclaim and the store's threads. It promises that each of these types guards its own invariants under its own
 //! locks. It never has flows: nothing here reads, writes or moves records.
 
+pub(crate) mod admission;
 pub(crate) mod append_path;
 pub(crate) mod background;
 pub(crate) mod catalog;

@@ -23,6 +23,11 @@ impl Operation<'_> {
         let is_of_kind = |generation: &Arc<Generation>| generation.kind() == ordered.kind();
         self.append.kind.is_indexed() && self.generation.as_ref().is_some_and(is_of_kind)
     }
+
+    /// Whether it is of a `hash` table.
+    pub(crate) fn is_of_hash(&self) -> bool {
+        self.generation.as_ref().is_some_and(|generation| generation.kind() == IndexKind::Hash)
+    }
 }
 
 /// A value as its record has it.

@@ -19,13 +19,13 @@ use crate::log::commit::WORDS;
 use crate::store::commit::{Guard, Operation, Turn};
 use crate::store::write_path::WritePath;
 use crate::sync::atomic::{AtomicU32, Ordering};
-use crate::{Durability, Error, IndexKind, Result, Sequence};
+use crate::{Durability, Error, Result, Sequence};
 
 /// Batches of the classes `interval` and `none` are written when they have this many bytes.
 pub(crate) const BATCH_TARGET_BYTES: usize = 1 << 20;
 
-/// How many tags a writer settles where too many are queued.
-const SETTLED_WHEN_CROWDED: usize = 1 << 10;
+/// How many tags a writer settles where too many are queued: more than it adds, and few enough for it to wait for their records.
+const SETTLED_WHEN_CROWDED: usize = 16;
 
 /// Where the records of one write went.
 pub(crate) type PlacedList = SmallVec<[Placed; 4]>;
@@ -225,17 +225,14 @@ impl<D: Device> WritePath<D> {
         self.settling.urgent.is_any()
             || self.settling.is_crowded()
             || self.snapshots.is_behind()
-            || self.must_help_to_spill(operations)
+            || self.is_slowed_by_spills(operations)
             || operations.iter().any(|operation| operation.append.kind == Kind::RangeTombstone)
             || self.ordered.open().any(|ordered| is_concerned(ordered) && is_held_up(ordered))
     }
 
-    /// Whether `hash` tables have so many keys in memory that writers to them help to bring them to runs.
-    fn must_help_to_spill(&self, operations: &[Operation<'_>]) -> bool {
-        let is_of_hash = |operation: &Operation<'_>| {
-            operation.generation.as_ref().is_some_and(|generation| generation.kind() == IndexKind::Hash)
-        };
-        self.spilling.is_crowded() && operations.iter().any(is_of_hash)
+    /// Whether `hash` tables have so many keys in memory that writers to them are slowed.
+    fn is_slowed_by_spills(&self, operations: &[Operation<'_>]) -> bool {
+        self.spilling.is_crowded() && operations.iter().any(Operation::is_of_hash)
     }
 
     /// Backpressure: helps with, or waits for, background work that this write would add to, where that has reached a bound.
@@ -264,14 +261,14 @@ impl<D: Device> WritePath<D> {
         }
         if claim != Claim::Moves {
             self.bound_versions(claim)?;
-            if self.must_help_to_spill(operations) {
-                self.help_to_spill()?;
+            if self.is_slowed_by_spills(operations) {
+                self.slow_by_spills(operations.iter().filter(|operation| operation.is_of_hash()).count())?;
             }
         }
         if self.settling.urgent.is_any() {
             self.fold_urgent(operations.iter().any(|operation| operation.append.kind == Kind::Merge));
         }
-        if self.settling.is_crowded() {
+        if self.settling.is_crowded() && !self.settle_some(SETTLED_WHEN_CROWDED) {
             // Tags with records in the open batch cannot be settled.
             self.write_open_batch()?;
             self.settle_some(SETTLED_WHEN_CROWDED);

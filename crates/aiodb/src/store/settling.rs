@@ -56,7 +56,7 @@ impl Unsettled {
 #[derive(Default)]
 pub(crate) struct Settling {
     queue: Mutex<Queue, { Rank::Queue as u8 }>,
-    /// Whether the queue is nearly full. Relaxed: a hint, changed under the queue's lock. Relaxed: a hint, changed under the queue's lock.
+    /// Whether the queue is nearly full. Relaxed: a hint, changed under the queue's lock.
     is_crowded: AtomicBool,
     /// Keys of the queue that the next writers fold.
     pub(crate) urgent: Urgent,
@@ -64,9 +64,14 @@ pub(crate) struct Settling {
 
 #[derive(Default)]
 struct Queue {
-    waiting: VecDeque<Unsettled>,
+    /// Each with whether it is done with; the first one is not.
+    waiting: VecDeque<(Unsettled, bool)>,
     /// How many have left the queue: the number of the one in front.
     popped: u64,
+    /// The number of the first one that no thread has taken on.
+    unclaimed: u64,
+    /// How many are not done with.
+    left: usize,
 }
 
 impl Settling {
@@ -79,30 +84,44 @@ impl Settling {
         if let TableIndex::Hash(index) = &unsettled.generation.index {
             index.count_change(unsettled.hash);
         }
-        queue.waiting.push_back(unsettled);
-        self.is_crowded.store(queue.waiting.len() >= MAX_UNSETTLED - LEFT_FOR_WRITERS, Ordering::Relaxed);
+        queue.waiting.push_back((unsettled, false));
+        queue.left += 1;
+        self.note_crowded(&queue);
         Ok(())
     }
 
-    /// The tag or key that waits longest, and its number; it stays queued until [`Settling::pop`].
-    pub(crate) fn front(&self) -> Option<(u64, Unsettled)> {
-        let queue = self.lock();
-        queue.waiting.front().map(|unsettled| (queue.popped, unsettled.clone()))
+    /// Takes on the tag or key that waits longest, unless other threads have taken on all that wait. It stays queued until it is
+    /// [`Settling::done`] with, which the caller must say.
+    pub(crate) fn claim(&self) -> Option<(u64, Unsettled)> {
+        let mut queue = self.lock();
+        let number = queue.unclaimed;
+        let (unsettled, _) = queue.waiting.get((number - queue.popped) as usize)?;
+        let unsettled = unsettled.clone();
+        queue.unclaimed += 1;
+        Some((number, unsettled))
     }
 
     /// Some tags and keys that wait longest; they stay queued.
     pub(crate) fn first(&self, limit: usize) -> Vec<Unsettled> {
-        self.lock().waiting.iter().take(limit).cloned().collect()
+        let queue = self.lock();
+        let waiting = queue.waiting.iter().filter(|(_, is_done)| !is_done);
+        waiting.take(limit).map(|(unsettled, _)| unsettled.clone()).collect()
     }
 
-    /// Takes the tag or key of this number off the queue, unless another thread that settled it too has done so.
-    pub(crate) fn pop(&self, number: u64) {
+    /// What was claimed as this number is done with.
+    pub(crate) fn done(&self, number: u64) {
         let mut queue = self.lock();
-        if queue.popped == number {
-            queue.waiting.pop_front().expect("what was in front stays until it is popped");
+        let at = (number - queue.popped) as usize;
+        queue.waiting[at].1 = true;
+        queue.left -= 1;
+        while queue.waiting.pop_front_if(|(_, is_done)| *is_done).is_some() {
             queue.popped += 1;
-            self.is_crowded.store(queue.waiting.len() >= MAX_UNSETTLED - LEFT_FOR_WRITERS, Ordering::Relaxed);
         }
+        self.note_crowded(&queue);
+    }
+
+    fn note_crowded(&self, queue: &Queue) {
+        self.is_crowded.store(queue.waiting.len() >= MAX_UNSETTLED - LEFT_FOR_WRITERS, Ordering::Relaxed);
     }
 
     /// Whether a writer should settle tags before it adds more: a tag that finds no room in the queue may never be settled.
@@ -116,13 +135,14 @@ impl Settling {
         queue
             .waiting
             .iter()
-            .filter(|unsettled| unsettled.generation.id == table)
-            .map(|unsettled| unsettled.hash)
+            .filter(|(unsettled, is_done)| !is_done && unsettled.generation.id == table)
+            .map(|(unsettled, _)| unsettled.hash)
             .collect()
     }
 
+    /// How many are not done with.
     pub(crate) fn len(&self) -> usize {
-        self.lock().waiting.len()
+        self.lock().left
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {

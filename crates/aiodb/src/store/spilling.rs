@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::index::runs::spilled::{Spill, SpilledMerge};
 use crate::io::Device;
+use crate::store::admission::Admission;
 use crate::store::catalog::Generation;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Mutex, MutexGuard, Rank};
@@ -19,10 +20,12 @@ pub(crate) struct Spilling<D: Device> {
     /// Whether any spill was looked for since the store was opened. SeqCst: whoever looks for one sets it and then asks which tables are gone, a
     /// purge is of a table that is gone and then reads it, and one of the two must see the other.
     has_begun: AtomicBool,
-    /// Whether writers to `hash` tables should help. Relaxed: a hint.
+    /// Whether writers to `hash` tables are slowed, or help where the store has no threads of its own. Relaxed: a hint.
     is_crowded: AtomicBool,
     /// Whether a checkpoint holds the work, which takes longer than a step. Relaxed: a hint.
     is_held_for_checkpoint: AtomicBool,
+    /// Where the store has threads of its own: how many keys writers to `hash` tables may add before the next step ends.
+    pub(crate) admission: Admission,
     /// Whether a spill has ended: what memory has given up then is in the last checkpoint still. Relaxed: upkeep asks again.
     has_ended: AtomicBool,
 }
@@ -62,6 +65,7 @@ impl<D: Device> Default for Spilling<D> {
             has_begun: AtomicBool::new(false),
             is_crowded: AtomicBool::new(false),
             is_held_for_checkpoint: AtomicBool::new(false),
+            admission: Admission::default(),
             has_ended: AtomicBool::new(false),
         }
     }
@@ -110,7 +114,7 @@ impl<D: Device> Spilling<D> {
         self.has_begun.store(true, Ordering::SeqCst);
     }
 
-    /// Whether writers to `hash` tables should help.
+    /// Whether `hash` tables have so much in memory that writers to them are slowed.
     pub(crate) fn is_crowded(&self) -> bool {
         self.is_crowded.load(Ordering::Relaxed)
     }

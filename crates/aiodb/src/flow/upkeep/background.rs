@@ -83,7 +83,7 @@ impl<D: Device> Worker<D> {
         Worker { name: MAKER, work: make_segments, rest: park },
         // Commits memtables, so that no writer has to.
         Worker { name: COMMITTER, work: commit_memtables, rest: park },
-        // Merges runs beside upkeep where writers wait for merges, which wake it. A thread of its own: writers, of which there may be hundreds, would each
+        // Merges runs, and brings places of `hash` tables to runs, beside upkeep where writers wait for that; they wake it. A thread of its own: writers, of which there may be hundreds, would each
         // keep the memory of a merge.
         Worker { name: MERGER, work: merge_beside, rest: park },
     ];
@@ -165,7 +165,8 @@ fn merge_beside<D: Device>(engine: &Engine<D>) -> Duration {
     if engine.commit.failure().is_some() || engine.options.read_only {
         return AFTER_FAILURE_PERIOD;
     }
-    match engine.merge_beside() {
+    let spilled = engine.spill_beside();
+    match engine.merge_beside().and_then(|merged| Ok(spilled? || merged)) {
         Ok(true) => Duration::ZERO,
         Ok(false) => MAINTENANCE_PERIOD,
         // Upkeep meets it too, and notes it.

@@ -89,21 +89,21 @@ impl<D: Device> AppendPath<D> {
         progress
     }
 
-    /// Settles what waits longest, and has `fold` see to a key with many operands. `None` if nothing waits; true if it is done
-    /// with.
+    /// Settles what waits longest, and has `fold` see to a key with many operands. `None` if nothing waits, or other threads are at all that
+    /// does; true if it is done with.
     pub(crate) fn settle_front(&self, folds: bool, fold: impl FnOnce(Vec<u8>, &Unsettled)) -> Option<bool> {
-        let (number, unsettled) = self.settling.front()?;
+        let (number, unsettled) = self.settling.claim()?;
         if (unsettled.folds && !folds) || self.is_for_writers(&unsettled) {
             // Writers fold it if it gets more operands; once these are written, there is time to read them.
             let _ = self.settling.push(unsettled);
-            self.settling.pop(number);
+            self.settling.done(number);
             return Some(false);
         }
         let before = self.settling.len();
         if let Some(key) = self.settle(&unsettled) {
             fold(key, &unsettled);
         }
-        self.settling.pop(number);
+        self.settling.done(number);
         // A tag that could not be settled has been queued again.
         Some(self.settling.len() < before)
     }
@@ -126,9 +126,9 @@ impl<D: Device> AppendPath<D> {
     /// count no more may name places of an earlier one. It does not write.
     pub(crate) fn settle_rebuilt(&self) {
         for _ in 0..self.settling.len() {
-            let Some((number, unsettled)) = self.settling.front() else { break };
+            let Some((number, unsettled)) = self.settling.claim() else { break };
             let folds = self.settle(&unsettled).is_some();
-            self.settling.pop(number);
+            self.settling.done(number);
             if folds {
                 let _ = self.settling.push(unsettled);
             }

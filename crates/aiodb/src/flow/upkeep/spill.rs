@@ -15,11 +15,17 @@ use crate::store::upkeep::Upkeep;
 /// So many slots are looked at to tell how old the slots of an index are; fewer are looked at all.
 const SAMPLED_SLOTS: usize = 64 << 10;
 
-/// Writers help where `hash` tables have this many times the memory that they should have, in quarters.
+/// Writers are slowed where `hash` tables have this many times the memory that they should have, in quarters...
 const CROWDED_QUARTERS: u64 = 5;
 
-/// Writers wait for steps of others where they have so many times the memory that they should have.
-const WAITING_TIMES: u64 = 2;
+/// ...so that the tables have no more than this.
+const MOST_QUARTERS: u64 = 6;
+
+/// With each step so many keys come at least: writers are slowed, not stopped.
+const LEAST_ADMITTED: u64 = 1024;
+
+/// What a key takes in memory, about, with the empty places of its shard.
+const KEY_MEMORY_BYTES: u64 = 11;
 
 /// With so many runs a merge goes before the next spill, or beside it where writers help.
 const MOST_RUNS: usize = 16;
@@ -47,26 +53,39 @@ impl<D: Device> Upkeep<D> {
         Ok(more)
     }
 
-    /// Helps with a spill that is under way, for a writer to `hash` tables where these have much more in memory than they should have. Where
-    /// they have far more, the writer waits for the step that another thread is at, but not for a checkpoint, and begins a spill if there is none.
-    pub(crate) fn help_to_spill(&self) -> Result<()> {
-        let must_wait = self.slot_bytes() > self.hash_bound().saturating_mul(WAITING_TIMES);
-        let mut work = match self.spilling.try_lock() {
-            Some(work) => work,
-            None if must_wait && !self.spilling.is_held_for_checkpoint() => self.spilling.lock(),
-            None => return Ok(()),
-        };
+    /// Slows a writer that adds so many keys to `hash` tables which have much more in memory than they should have. It waits for no more
+    /// than a step. Where the store has no threads of its own the writer does a step.
+    pub(crate) fn slow_by_spills(&self, keys: usize) -> Result<()> {
+        if !self.options.background {
+            return self.help_to_spill();
+        }
+        self.background.wake_merger();
+        // Memory has more while a checkpoint is made.
+        if !self.spilling.is_held_for_checkpoint() {
+            self.spilling.admission.come(keys);
+        }
+        self.commit.check_open()
+    }
+
+    fn help_to_spill(&self) -> Result<()> {
+        let Some(mut work) = self.spilling.try_lock() else { return Ok(()) };
         self.commit.check_open()?;
-        work.leave_gone();
-        // Where runs cannot be read or written, memory has more.
-        let noted = |helped: Result<bool>| helped.inspect_err(|error| self.note_trouble(error)).unwrap_or(false);
-        if work.spill.is_some() {
-            noted(self.go_on(&mut work).map(|()| true));
-            self.note_crowded(self.slot_bytes(), self.hash_bound());
-        } else if must_wait {
-            noted(self.spill_step(&mut work));
+        let is_late = || self.slot_bytes() > (self.hash_bound() / 4).saturating_mul(MOST_QUARTERS);
+        if work.spill.is_some() || is_late() {
+            // Where runs cannot be read or written, memory has more.
+            let _ = self.spill_step(&mut work).inspect_err(|error| self.note_trouble(error));
         }
         Ok(())
+    }
+
+    /// Does a step on the thread that works beside upkeep where writers are slowed. True if there may be more to do.
+    pub(crate) fn spill_beside(&self) -> Result<bool> {
+        if !self.spilling.is_crowded() || self.spilling.is_held_for_checkpoint() {
+            return Ok(false);
+        }
+        let mut work = self.spilling.lock();
+        self.commit.check_open()?;
+        self.spill_step(&mut work)
     }
 
     /// Brings places to runs until memory has no more than it is for, as far as they are old.
@@ -90,9 +109,18 @@ impl<D: Device> Upkeep<D> {
         self.catalog.generations().iter().map(|generation| slot_bytes_of(generation)).sum()
     }
 
-    /// Notes whether writers should help.
-    fn note_crowded(&self, bytes: u64, bound: u64) {
-        self.spilling.set_crowded(bytes > (bound / 4).saturating_mul(CROWDED_QUARTERS));
+    /// Notes after a step in which a spill has come so many shards further whether writers are slowed, and how many keys they may add before the
+    /// next one ends. Where there is no spill, memory has more.
+    fn admit(&self, work: &SpillWork<D>, shards: usize) {
+        let (bytes, bound) = (self.slot_bytes(), self.hash_bound());
+        let is_crowded = bytes > (bound / 4).saturating_mul(CROWDED_QUARTERS);
+        self.spilling.set_crowded(is_crowded);
+        let under_way = work.spill.as_ref().filter(|_| is_crowded);
+        self.spilling.admission.admit(under_way.map(|under_way| {
+            let room = (bound / 4).saturating_mul(MOST_QUARTERS).saturating_sub(bytes) / KEY_MEMORY_BYTES;
+            let steps = under_way.spill.shards_left().div_ceil(shards.max(1)).max(1);
+            (room / steps as u64).max(LEAST_ADMITTED)
+        }));
     }
 
     /// Has all shards give up their places, if some have, or take them back: what is in memory and in runs is of one moment then.
@@ -115,11 +143,20 @@ impl<D: Device> Upkeep<D> {
 
     /// Does a bounded part of the work; false if there was nothing to do.
     fn spill_step(&self, work: &mut SpillWork<D>) -> Result<bool> {
+        let shards_left = |work: &SpillWork<D>| work.spill.as_ref().map(|under_way| under_way.spill.shards_left());
+        let before = shards_left(work).unwrap_or(2 * SHARDS);
+        let outcome = self.spill_or_merge(work);
+        let done = shards_left(work).map_or(before, |left| before.saturating_sub(left));
+        self.admit(work, done);
+        outcome
+    }
+
+    /// [`Upkeep::spill_step`] itself.
+    fn spill_or_merge(&self, work: &mut SpillWork<D>) -> Result<bool> {
         self.spilling.set_begun();
         work.leave_gone();
         let tables: Vec<_> = self.catalog.generations().into_iter().filter(|table| !table.is_gone()).collect();
         let (bytes, bound) = (tables.iter().map(|table| slot_bytes_of(table)).sum(), self.hash_bound());
-        self.note_crowded(bytes, bound);
         let is_behind =
             |table: &Arc<Generation>| self.spilled.table(table.id).is_some_and(|runs| runs.runs() >= MOST_RUNS);
         // What keeps runs from being merged keeps no place in memory.

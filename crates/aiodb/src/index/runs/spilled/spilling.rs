@@ -97,6 +97,15 @@ impl<D: Device> Spill<D> {
         self.giving_up.as_ref().is_some_and(|giving_up| giving_up.takes_back)
     }
 
+    /// How many shards are to be written or to give up places.
+    pub(crate) fn shards_left(&self) -> usize {
+        match &self.giving_up {
+            Some(giving_up) if giving_up.takes_back => giving_up.shard,
+            Some(giving_up) => SHARDS - giving_up.shard,
+            None => 2 * SHARDS - self.shard,
+        }
+    }
+
     /// Does a bounded part of the work. Where the table is gone it does nothing: the caller then drops the spill.
     pub(crate) fn advance(&mut self, tables: &SpilledTables<D>, above: &Above<'_>) -> Result<Progress> {
         if self.takes_back() {

@@ -112,7 +112,7 @@ pub(crate) fn most_default_bytes(machine: u64, stores: u64) -> u64 {
 pub(crate) const BUFFER_BYTES: u64 = 8 << 20;
 
 /// Slots of `hash` tables may take one part in so many of what the other parts can do without. Where keys come faster than slots move on to files,
-/// writers wait at twice that.
+/// writers are slowed so that they take no more than half as much again.
 const HASH_SHARE: u64 = 2;
 
 /// They are not made fewer than these: runs of so few places would be many.

@@ -14,7 +14,7 @@ mod store;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
-use aiodb::{Options, Table, TableOptions};
+use aiodb::{Options, Table, TableModes, TableOptions};
 use jni::JNIEnv;
 use jni::objects::{JByteBuffer, JClass, JLongArray, JObjectArray, JString};
 use jni::sys::{JNI_FALSE, jboolean, jbyteArray, jint, jlong, jstring};
@@ -32,7 +32,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 static STORES: LazyLock<Handles<Store>> = LazyLock::new(|| Handles::new("store"));
 
 /// What the Java classes must find here, or they belong to another version.
-const INTERFACE_VERSION: jint = 9;
+const INTERFACE_VERSION: jint = 10;
 
 /// A key that is absent, where lengths are answered.
 const ABSENT: jint = -1;
@@ -55,6 +55,10 @@ fn texts(env: &mut JNIEnv<'_>, strings: &JObjectArray<'_>) -> Result<Vec<String>
             text(env, &string)
         })
         .collect()
+}
+
+fn modes(env: &mut JNIEnv<'_>, keys: &JString<'_>, values: &JString<'_>) -> Result<TableModes> {
+    Ok(TableModes { keys: store::mode(&text(env, keys)?)?, values: store::mode(&text(env, values)?)? })
 }
 
 fn tables(env: &mut JNIEnv<'_>, store: &Store, handles: &JLongArray<'_>) -> Result<Vec<Arc<Table>>> {
@@ -142,7 +146,7 @@ pub extern "system" fn Java_io_aiodb_store_aiodb_Native_table(
     guard(&mut env, |env| STORES.get(store)?.table(&text(env, &name)?))
 }
 
-/// `static native long createTable(long store, String name, boolean frames)`
+/// `static native long createTable(long store, String name, boolean frames, String keys, String values)`: both are storage modes.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_io_aiodb_store_aiodb_Native_createTable(
     mut env: JNIEnv<'_>,
@@ -150,8 +154,29 @@ pub extern "system" fn Java_io_aiodb_store_aiodb_Native_createTable(
     store: jlong,
     name: JString<'_>,
     frames: jboolean,
+    keys: JString<'_>,
+    values: JString<'_>,
 ) -> jlong {
-    guard(&mut env, |env| STORES.get(store)?.create_table(&text(env, &name)?, frames != JNI_FALSE))
+    guard(&mut env, |env| {
+        let modes = modes(env, &keys, &values)?;
+        STORES.get(store)?.create_table(&text(env, &name)?, frames != JNI_FALSE, modes)
+    })
+}
+
+/// `static native void setTableModes(long store, long table, String keys, String values)`
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_io_aiodb_store_aiodb_Native_setTableModes(
+    mut env: JNIEnv<'_>,
+    _: JClass<'_>,
+    store: jlong,
+    table: jlong,
+    keys: JString<'_>,
+    values: JString<'_>,
+) {
+    guard(&mut env, |env| {
+        let modes = modes(env, &keys, &values)?;
+        STORES.get(store)?.set_table_modes(table, modes)
+    })
 }
 
 /// `static native String tableNames(long store)`: one a line; names have no control characters.
@@ -360,6 +385,17 @@ pub extern "system" fn Java_io_aiodb_store_aiodb_Native_statistics(
     store: jlong,
 ) -> jstring {
     guard(&mut env, |env| Ok(Returned(env.new_string(STORES.get(store)?.statistics())?.into_raw()))).0
+}
+
+/// `static native String tableStatistics(long store, long table)`, see `Store::table_statistics`.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_io_aiodb_store_aiodb_Native_tableStatistics(
+    mut env: JNIEnv<'_>,
+    _: JClass<'_>,
+    store: jlong,
+    table: jlong,
+) -> jstring {
+    guard(&mut env, |env| Ok(Returned(env.new_string(STORES.get(store)?.table_statistics(table)?)?.into_raw()))).0
 }
 
 /// `static native long estimatedRows(long store, long table)`

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use aiodb::merge::{Append, Frames};
 use aiodb::{
-    Compression, Db, Durability, IndexKind, MergeOperator, MergeOperators, Options, ScanOptions, Snapshot, Table,
-    TableOptions, TableStats,
+    Compression, Db, Durability, IndexKind, MergeOperator, MergeOperators, Options, ScanOptions, Snapshot, StorageMode,
+    Table, TableModes, TableOptions, TableStats,
 };
 
 use crate::failure::{Failure, Result};
@@ -21,7 +21,7 @@ pub(crate) fn merge_operators() -> MergeOperators {
 /// An open store.
 pub(crate) struct Store {
     pub(crate) db: Db,
-    /// Of tables that it makes; which operator they merge with is said for each.
+    /// Of tables that it makes; which operator they merge with, and their modes, are said for each.
     made: TableOptions,
     /// Java holds one number for each table that it uses, until the table is dropped.
     tables: Handles<Table>,
@@ -63,16 +63,21 @@ impl Store {
     }
 
     /// Makes a table, whose values are `frames` or any bytes.
-    pub(crate) fn create_table(&self, name: &str, frames: bool) -> Result<i64> {
+    pub(crate) fn create_table(&self, name: &str, frames: bool, modes: TableModes) -> Result<i64> {
         let merge = if frames { Frames.name() } else { Append.name() };
         let merge = Some(merge.to_string());
-        let options = TableOptions { merge, ..self.made.clone() };
+        let options = TableOptions { merge, modes, ..self.made.clone() };
         self.tables.insert(self.db.create_table_with(name, options)?)
     }
 
     /// A table that was not dropped.
     pub(crate) fn known_table(&self, handle: i64) -> Result<Arc<Table>> {
         self.tables.get(handle).map_err(|_| Failure::Dropped)
+    }
+
+    /// Changes what of a table memory keeps by preference.
+    pub(crate) fn set_table_modes(&self, handle: i64, modes: TableModes) -> Result<()> {
+        Ok(self.db.set_table_modes(self.known_table(handle)?.name(), modes)?)
     }
 
     pub(crate) fn truncate_table(&self, handle: i64) -> Result<()> {
@@ -141,6 +146,11 @@ impl Store {
         lines.iter().map(|(name, number)| format!("{name}\t{number}\n")).collect()
     }
 
+    /// What is known of one table, as lines like those of [`Self::statistics`].
+    pub(crate) fn table_statistics(&self, table: i64) -> Result<String> {
+        Ok(lines_of(&self.known_table(table)?.stats()?))
+    }
+
     /// The keys of a table, about.
     pub(crate) fn estimated_rows(&self, table: i64) -> Result<u64> {
         Ok(self.known_table(table)?.stats()?.keys)
@@ -151,6 +161,26 @@ impl Store {
 fn index_bytes(tables: &[TableStats]) -> u64 {
     let of_kind = |kind| tables.iter().filter(|table| table.kind == kind).map(|table| table.index_disk_bytes).max();
     [IndexKind::Lmdb, IndexKind::Lsm].into_iter().filter_map(of_kind).sum()
+}
+
+/// A table's modes by their names, shares from 0 to 1 where they are known, and counts, named as its metrics are.
+fn lines_of(table: &TableStats) -> String {
+    let shares =
+        [("keys_in_memory_ratio", table.keys_in_memory()), ("values_in_memory_ratio", table.values_in_memory())];
+    let counts = [
+        ("rows", table.keys),
+        ("blocks", table.blocks),
+        ("cached_blocks", table.cached_blocks),
+        ("cached_block_bytes", table.cached_block_bytes),
+        ("cached_values", table.cached_values),
+        ("cached_value_bytes", table.cached_value_bytes),
+        ("value_hits", table.value_hits),
+        ("value_misses", table.value_misses),
+    ];
+    let modes = format!("keys\t{}\nvalues\t{}\n", table.modes.keys.name(), table.modes.values.name());
+    let shares = shares.into_iter().filter_map(|(name, share)| Some(format!("{name}\t{}\n", share?)));
+    let counts = counts.into_iter().map(|(name, count)| format!("{name}\t{count}\n"));
+    modes + &shares.chain(counts).collect::<String>()
 }
 
 /// Reads see what is there now.
@@ -193,6 +223,12 @@ pub(crate) fn kind(name: &str) -> Result<IndexKind> {
         "lsm" => Ok(IndexKind::Lsm),
         _ => Err(Failure::Argument("an ordered index is unknown")),
     }
+}
+
+/// A storage mode as Java names it.
+pub(crate) fn mode(name: &str) -> Result<StorageMode> {
+    let named = StorageMode::ALL.into_iter().find(|mode| mode.name() == name);
+    named.ok_or(Failure::Argument("a storage mode is unknown"))
 }
 
 /// A compression as Java names it.

@@ -14,7 +14,7 @@ fn table(kind: IndexKind, index_disk_bytes: u64) -> TableStats {
         index_plain_bytes,
         inline_bytes,
         block_compression,
-        modes: aiodb::TableModes::default(),
+        modes: TableModes::default(),
         blocks: 0,
         cached_blocks: 0,
         cached_block_bytes: 0,
@@ -31,4 +31,23 @@ fn the_files_of_each_kind_of_index_count_once() {
     assert_eq!(index_bytes(&[]), 0);
     assert_eq!(index_bytes(&[lmdb.clone(), lmdb.clone()]), 100);
     assert_eq!(index_bytes(&[runs.clone(), lmdb.clone(), runs, lmdb]), 107);
+}
+
+#[test]
+fn a_table_has_its_modes_and_shares_in_its_lines() {
+    let modes = TableModes { keys: StorageMode::Memory, values: StorageMode::Disk };
+    let empty = TableStats { modes, keys: 0, ..table(IndexKind::Lmdb, 0) };
+    let lines = lines_of(&empty);
+    assert!(lines.starts_with("keys\tmemory\nvalues\tdisk\nrows\t0\n"), "no share is known: {lines}");
+    let half = TableStats { blocks: 4, cached_blocks: 2, cached_values: 1, keys: 8, ..table(IndexKind::Lsm, 0) };
+    let lines = lines_of(&half);
+    assert!(lines.contains("keys_in_memory_ratio\t0.5\nvalues_in_memory_ratio\t0.125\nrows\t8\n"), "{lines}");
+}
+
+#[test]
+fn java_names_every_mode() {
+    for mode_of_engine in StorageMode::ALL {
+        assert_eq!(mode(mode_of_engine.name()).expect("Java knows it"), mode_of_engine);
+    }
+    assert!(matches!(mode("ram"), Err(Failure::Argument(_))));
 }

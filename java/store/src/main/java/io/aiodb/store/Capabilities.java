@@ -14,6 +14,7 @@ import java.util.Set;
  * @param blindRangeDelete whether {@link Batch#deleteRange} takes a time that does not depend on the rows in the range
  * @param instantTruncate whether {@link Table#truncate} takes a time that does not depend on the rows in the table
  * @param parallelWriters whether writers of different threads share writes of the device instead of taking turns
+ * @param storageModes whether tables have {@link TableModes} other than {@link TableModes#AUTO}
  */
 public record Capabilities(
         String name,
@@ -24,7 +25,8 @@ public record Capabilities(
         boolean blindAppend,
         boolean blindRangeDelete,
         boolean instantTruncate,
-        boolean parallelWriters) {
+        boolean parallelWriters,
+        boolean storageModes) {
 
     public Capabilities {
         durabilities = Set.copyOf(durabilities);

@@ -40,6 +40,18 @@ public interface Store extends AutoCloseable {
     }
 
     /**
+     * Makes a table with storage modes, as {@link #createTable(String, ValueKind)}, which leaves them to the parameters of the store.
+     * Where anything but the modes could be made durable, the table is there without them, and the failure says so.
+     *
+     * @throws StoreException.Configuration if the modes contradict each other, or this store's tables; no table is made
+     * @throws StoreException.Unsupported if this store has none ({@link Capabilities#storageModes}); no table is made
+     */
+    default Table createTable(String name, ValueKind values, TableModes modes) {
+        modes.refuseUnlessAuto(capabilities());
+        return createTable(name, values);
+    }
+
+    /**
      * The table of this name.
      *
      * @throws StoreException.NoSuchTable if there is none

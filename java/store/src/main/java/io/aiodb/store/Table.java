@@ -1,7 +1,9 @@
 package io.aiodb.store;
 
 import java.nio.ByteBuffer;
+import java.util.Map;
 import java.util.Objects;
+import java.util.OptionalDouble;
 
 /** A named table of a {@link Store}. A handle follows its table through truncates and ends with its drop. */
 public interface Table {
@@ -50,6 +52,25 @@ public interface Table {
 
     /** How many rows there are, about. */
     long estimatedRows();
+
+    /** What is known of the table now. */
+    default TableStatistics statistics() {
+        return new TableStatistics(
+                estimatedRows(), TableModes.AUTO, OptionalDouble.empty(), OptionalDouble.empty(), Map.of());
+    }
+
+    /**
+     * Changes what of the table memory keeps by preference, at once and while it is used: nothing moves. Durable when it returns; a
+     * truncate keeps it. Nothing is done where the table has these modes.
+     *
+     * @throws StoreException.Configuration if the modes contradict each other, or this table; nothing was changed
+     * @throws StoreException.Unsupported if this store has none ({@link Capabilities#storageModes})
+     */
+    default void setModes(TableModes modes) {
+        modes.refuseUnlessAuto(store().capabilities());
+        // A closed store, or a dropped table, is told as elsewhere.
+        estimatedRows();
+    }
 
     /**
      * Removes all rows. Durable when it returns. Snapshots and scans that were made before still see them. After a crash

@@ -29,6 +29,13 @@ public abstract class StoreContracts {
     }
 
     @Nested
+    class Modes extends StoreModesContract {
+        Modes() {
+            super(StoreContracts.this.kind, parameters());
+        }
+    }
+
+    @Nested
     class Model extends StoreModelContract {
         Model() {
             super(StoreContracts.this.kind, parameters(), modelRuns);

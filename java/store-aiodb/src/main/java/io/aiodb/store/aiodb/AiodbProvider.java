@@ -2,9 +2,11 @@ package io.aiodb.store.aiodb;
 
 import io.aiodb.store.Durability;
 import io.aiodb.store.Parameters;
+import io.aiodb.store.StorageMode;
 import io.aiodb.store.Store;
 import io.aiodb.store.StoreException;
 import io.aiodb.store.StoreProvider;
+import io.aiodb.store.TableModes;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -35,6 +37,9 @@ import java.util.Locale;
  *       too, so that a get of one reads the disk once at most; not with {@code index=lmdb}
  *   <li>{@code block_compression}: of the index of tables made from now on, with the values that lie in it: {@code none}
  *       (default), {@code lz4}, {@code zstd}; not with {@code index=lmdb}
+ *   <li>{@code keys}, {@code values}: what of tables made from now on memory keeps by preference, unless they are made with {@link
+ *       TableModes} of their own: {@code auto} (default), {@code memory} or {@code disk}. {@code keys=disk} not beside {@code
+ *       values=memory}, and not with {@code index=lmdb}
  *   <li>{@code also}: further directories, each on a disk of its own, separated by commas; default none. How many there are
  *       is fixed when the store is made. The first, {@code directory}, has the indexes too
  * </ul>
@@ -94,6 +99,7 @@ public final class AiodbProvider implements StoreProvider {
             throw new StoreException.Configuration("block_compression = " + blockCompression.name().toLowerCase(Locale.ROOT)
                     + ": an index=lmdb is not compressed: leave one of both out");
         }
+        TableModes modes = modes(parameters, index);
         List<Path> directories = directories(directory, parameters.text("also", ""));
         parameters.refuseOthers();
         NativeLibrary.load();
@@ -113,7 +119,21 @@ public final class AiodbProvider implements StoreProvider {
                 index.name().toLowerCase(Locale.ROOT),
                 inlineBytes,
                 blockCompression.name().toLowerCase(Locale.ROOT));
-        return new AiodbStore(store, intervalMillis);
+        return new AiodbStore(store, intervalMillis, modes);
+    }
+
+    private static TableModes modes(Parameters parameters, Index index) {
+        StorageMode keys = parameters.choice("keys", StorageMode.AUTO);
+        StorageMode values = parameters.choice("values", StorageMode.AUTO);
+        if (keys == StorageMode.DISK && values == StorageMode.MEMORY) {
+            throw new StoreException.Configuration("keys = disk beside values = memory: a get would read the disk for the key"
+                    + " before it knows of a value in memory: leave one of both out");
+        }
+        if (keys == StorageMode.DISK && index != Index.LSM) {
+            throw new StoreException.Configuration("keys = disk: of an index=lmdb the system's page cache keeps what it has room"
+                    + " for: leave one of both out");
+        }
+        return new TableModes(keys, values);
     }
 
     private static List<Path> directories(Path first, String also) {

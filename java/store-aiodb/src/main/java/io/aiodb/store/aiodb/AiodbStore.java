@@ -9,6 +9,7 @@ import io.aiodb.store.Snapshot;
 import io.aiodb.store.Statistics;
 import io.aiodb.store.Store;
 import io.aiodb.store.Table;
+import io.aiodb.store.TableModes;
 import io.aiodb.store.Tables;
 import io.aiodb.store.ValueKind;
 import java.lang.ref.Cleaner;
@@ -29,21 +30,26 @@ final class AiodbStore implements Store {
     static final String NAME = "aiodb";
 
     private static final Capabilities CAPABILITIES = new Capabilities(
-            NAME, 64 << 10, 1 << 30, 448, Set.of(Durability.values()), true, true, true, true);
+            NAME, 64 << 10, 1 << 30, 448, Set.of(Durability.values()), true, true, true, true, true);
 
     /** Closes what nobody refers to any more and nobody has closed. */
     private static final Cleaner CLEANER = Cleaner.create();
 
     private final long handle;
     private final long intervalMillis;
+
+    /** Of tables that are made without a word of it. */
+    private final TableModes modes;
+
     private final Buffers buffers = new Buffers();
 
     /** One handle for each table that is used; guarded by itself, as is every change of what tables there are. */
     private final Map<String, AiodbTable> tables = new HashMap<>();
 
-    AiodbStore(long handle, long intervalMillis) {
+    AiodbStore(long handle, long intervalMillis, TableModes modes) {
         this.handle = handle;
         this.intervalMillis = intervalMillis;
+        this.modes = modes;
     }
 
     @Override
@@ -53,13 +59,19 @@ final class AiodbStore implements Store {
 
     @Override
     public Table createTable(String name, ValueKind values) {
+        return createTable(name, values, modes);
+    }
+
+    @Override
+    public Table createTable(String name, ValueKind values, TableModes modes) {
         Objects.requireNonNull(name, "name");
         Objects.requireNonNull(values, "values");
+        String keys = Native.name(modes.keys());
         synchronized (tables) {
-            AiodbTable made =
-                    new AiodbTable(this, name, Native.createTable(handle, name, values == ValueKind.FRAMES));
-            tables.put(name, made);
-            return made;
+            long made = Native.createTable(handle, name, values == ValueKind.FRAMES, keys, Native.name(modes.values()));
+            AiodbTable table = new AiodbTable(this, name, made);
+            tables.put(name, table);
+            return table;
         }
     }
 

@@ -1,6 +1,8 @@
 package io.aiodb.store.aiodb;
 
+import io.aiodb.store.StorageMode;
 import java.nio.ByteBuffer;
+import java.util.Locale;
 
 /**
  * The native methods, see {@code crates/aiodb-jni/src/lib.rs}. Stores, tables, snapshots and scans are numbers that are
@@ -18,6 +20,16 @@ final class Native {
     static final int KEYS_ONLY = 32;
 
     private Native() {}
+
+    /** A storage mode as the engine names it. */
+    static String name(StorageMode mode) {
+        return mode.name().toLowerCase(Locale.ROOT);
+    }
+
+    /** The storage mode that the engine names so. */
+    static StorageMode mode(String name) {
+        return StorageMode.valueOf(name.toUpperCase(Locale.ROOT));
+    }
 
     static native int interfaceVersion();
 
@@ -41,7 +53,9 @@ final class Native {
 
     static native long table(long store, String name);
 
-    static native long createTable(long store, String name, boolean frames);
+    static native long createTable(long store, String name, boolean frames, String keys, String values);
+
+    static native void setTableModes(long store, long table, String keys, String values);
 
     static native String tableNames(long store);
 
@@ -78,6 +92,8 @@ final class Native {
     static native void sync(long store);
 
     static native String statistics(long store);
+
+    static native String tableStatistics(long store, long table);
 
     static native long estimatedRows(long store, long table);
 }

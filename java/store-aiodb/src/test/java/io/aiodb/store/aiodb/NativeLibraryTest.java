@@ -73,7 +73,7 @@ class NativeLibraryTest {
         String path = directory.resolve("store").toString();
         long store = Native.open(
                 new String[] {path}, 0, 1000, -1, 1, 0, false, -1, 4 << 20, 0, "none", "lmdb", 0, "none");
-        long table = Native.createTable(store, "t", false);
+        long table = Native.createTable(store, "t", false, "auto", "auto");
         ByteBuffer heap = ByteBuffer.allocate(16);
         assertDefect(() -> Native.getArray(store, table, 0, heap, 4));
         assertDefect(() -> Native.getArray(store, table, 0, null, 4));
@@ -87,6 +87,11 @@ class NativeLibraryTest {
         assertDefect(() -> Native.scan(store, table, 0, direct, 10, 10, 0, 1));
         assertDefect(() -> Native.scan(store, table, 0, direct, 1, 1, 0, -1));
         assertDefect(() -> Native.table(store, null));
+        assertDefect(() -> Native.createTable(store, "u", false, "auto", null));
+        assertDefect(() -> Native.setTableModes(store, table, "ram", "auto"));
+        assertThrows(
+                StoreException.NoSuchTable.class, () -> Native.setTableModes(store, table + 1, "memory", "auto"));
+        assertThrows(StoreException.NoSuchTable.class, () -> Native.tableStatistics(store, table + 1));
         assertThrows(StoreException.NoSuchTable.class, () -> Native.estimatedRows(store, table + 1));
         assertThrows(StoreException.Closed.class, () -> Native.getArray(store, table, 99, direct, 4));
         Native.close(store);

@@ -32,7 +32,7 @@ final class LmdbStore extends PlacedStore<LmdbTable, Dbi<byte[]>> {
     static final int MAX_KEY_BYTES = 511;
 
     private static final Capabilities CAPABILITIES = new Capabilities(
-            NAME, MAX_KEY_BYTES, 1 << 30, MAX_KEY_BYTES, Set.of(Durability.SYNC), false, false, false, false);
+            NAME, MAX_KEY_BYTES, 1 << 30, MAX_KEY_BYTES, Set.of(Durability.SYNC), false, false, false, false, false);
 
     private final Lifecycle lifecycle = new Lifecycle();
     private final Env<byte[]> env;

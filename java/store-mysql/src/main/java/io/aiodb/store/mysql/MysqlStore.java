@@ -49,7 +49,7 @@ final class MysqlStore extends PlacedStore<MysqlTable, Long> {
         this.syncs = new MysqlSyncs(server);
         this.removal = new MysqlRemoval(this);
         this.capabilities = new Capabilities(
-                NAME, MAX_KEY_BYTES, server.maxValueBytes(), MAX_KEY_BYTES, server.classes(), false, false, true, true);
+                NAME, MAX_KEY_BYTES, server.maxValueBytes(), MAX_KEY_BYTES, server.classes(), false, false, true, true, false);
         try {
             findTables();
         } catch (RuntimeException failure) {

@@ -64,7 +64,7 @@ final class RedisStore extends PlacedStore<RedisTable, String> {
                     ? MAX_NAME_BYTES_OF_AIODB - rowPrefix.length - MAX_GENERATION_BYTES
                     : MAX_KEY_BYTES;
             this.capabilities = new Capabilities(
-                    NAME, keyBytes, MAX_VALUE_BYTES, keyBytes, session.syncs().classes(), true, false, true, true);
+                    NAME, keyBytes, MAX_VALUE_BYTES, keyBytes, session.syncs().classes(), true, false, true, true, false);
         } catch (RuntimeException failure) {
             removal.close();
             server.close();

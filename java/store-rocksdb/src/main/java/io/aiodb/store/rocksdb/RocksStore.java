@@ -29,7 +29,7 @@ final class RocksStore extends PlacedStore<RocksTable, RocksFamilies.Family> {
     static final int MAX_KEY_BYTES = 64 << 10;
 
     private static final Capabilities CAPABILITIES = new Capabilities(
-            NAME, MAX_KEY_BYTES, 1 << 30, MAX_KEY_BYTES, Set.of(Durability.values()), true, true, true, true);
+            NAME, MAX_KEY_BYTES, 1 << 30, MAX_KEY_BYTES, Set.of(Durability.values()), true, true, true, true, false);
 
     private final Lifecycle lifecycle = new Lifecycle();
     private final RocksFamilies families;

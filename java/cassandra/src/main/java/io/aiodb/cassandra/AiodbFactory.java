@@ -4,9 +4,9 @@ import io.aiodb.cassandra.integration.StoreMetrics;
 import io.aiodb.cassandra.integration.SystemTables;
 import io.aiodb.cassandra.lifecycle.OpenStores;
 import io.aiodb.cassandra.lifecycle.StoredTables;
-import io.aiodb.cassandra.table.OpenStore;
 import io.aiodb.cassandra.table.StoreConfiguration;
 import io.aiodb.cassandra.table.StoredMemtable;
+import io.aiodb.cassandra.table.StoredTable;
 import io.aiodb.cassandra.table.WriteLogging;
 import java.util.concurrent.atomic.AtomicReference;
 import org.apache.cassandra.db.commitlog.CommitLogPosition;
@@ -28,8 +28,15 @@ record AiodbFactory(StoreConfiguration configuration) implements StoredMemtable.
     public Memtable create(
             AtomicReference<CommitLogPosition> commitLogLowerBound, TableMetadataRef metadata, Memtable.Owner owner) {
         SystemTables.refuse(metadata.get());
-        OpenStore open = OpenStores.of(configuration);
-        return new AiodbMemtable(this, StoredTables.attach(open, metadata.id), commitLogLowerBound, metadata, owner);
+        StoredTable storedTable = StoredTables.attach(OpenStores.of(configuration), metadata.id);
+        storedTable.setModes(configuration.modes());
+        return new AiodbMemtable(this, storedTable, commitLogLowerBound, metadata, owner);
+    }
+
+    /** Whether the memtables of another factory have their rows where those of this one have them. */
+    boolean keepsRowsAs(Memtable.Factory other) {
+        StoreConfiguration others = StoredMemtable.Factory.configurationOf(other);
+        return others != null && configuration.keepsRowsAs(others);
     }
 
     /**

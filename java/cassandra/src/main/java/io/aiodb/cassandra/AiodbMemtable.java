@@ -170,7 +170,7 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog implement
         boolean wanted =
                 switch (asked) {
                     case TRUNCATE, DROP -> true;
-                    case SCHEMA_CHANGE -> !factory.equals(metadata().params.memtable.factory());
+                    case SCHEMA_CHANGE -> !factory.keepsRowsAs(metadata().params.memtable.factory());
                     default -> false;
                 };
         if (wanted) {
@@ -298,8 +298,14 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog implement
     @Override
     public void markExtraOffHeapUsed(long additionalSpace, OpOrder.Group opGroup) {}
 
+    /** Called after changes of the schema that leave the table with this memtable. */
     @Override
-    public void metadataUpdated() {}
+    public void metadataUpdated() {
+        StoreConfiguration now = StoredMemtable.Factory.configurationOf(metadata().params.memtable.factory());
+        if (now != null) {
+            storedTable.setModes(now.modes());
+        }
+    }
 
     @Override
     public void localRangesUpdated() {}

@@ -67,7 +67,7 @@ public final class AiodbSchemaHandlerFactory implements SchemaUpdateHandlerFacto
 
     private static boolean departs(TableMetadata before, TableMetadata after) {
         return before.params.memtable.factory() instanceof AiodbFactory left
-                && !left.equals(after.params.memtable.factory());
+                && !left.keepsRowsAs(after.params.memtable.factory());
     }
 
     /**

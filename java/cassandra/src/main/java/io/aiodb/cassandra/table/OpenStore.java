@@ -3,10 +3,12 @@ package io.aiodb.cassandra.table;
 import io.aiodb.cassandra.format.SerializationHeaders;
 import io.aiodb.store.Statistics;
 import io.aiodb.store.Store;
+import io.aiodb.store.TableStatistics;
 import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.atomic.LongAdder;
@@ -153,6 +155,14 @@ public final class OpenStore {
             }
         }
         return rows;
+    }
+
+    /** What is known of the live stored table of a table; nothing if it has no rows yet. */
+    public Optional<TableStatistics> statistics(TableId id) {
+        return catalog.storedTables(id).stream()
+                .filter(entry -> entry.state() == Catalog.State.LIVE)
+                .findFirst()
+                .map(entry -> store.table(StoredTable.name(id, entry.number())).statistics());
     }
 
     /** Takes a stored stored table for a memtable. False if another one has it. */

@@ -1,6 +1,8 @@
 package io.aiodb.cassandra.table;
 
 import io.aiodb.store.Durability;
+import io.aiodb.store.StorageMode;
+import io.aiodb.store.TableModes;
 import java.io.File;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -40,6 +42,10 @@ import org.apache.cassandra.exceptions.ConfigurationException;
  *       of one reads the disk once at most; default 0. Only for {@code aiodb}, and not with {@code index: lmdb}
  *   <li>{@code block_compression}: of the index of tables that are made or truncated from now on, with the rows that lie in it:
  *       {@code none} (default), {@code lz4} or {@code zstd}. Only for {@code aiodb}, and not with {@code index: lmdb}
+ *   <li>{@code keys}, {@code values}: what of its tables memory keeps by preference: {@code auto} (default), what is asked for; {@code
+ *       memory}, all, as far as there is room; {@code disk}, nothing. Configurations of one directory may differ in it, and a table that is
+ *       altered from one to another stays where it is. {@code keys: disk} not beside {@code values: memory} or {@code index: lmdb}.
+ *       Only for {@code aiodb}
  *   <li>{@code max_open_files}: how many files of the store are open at a time, 8 or more; default what the node's limit of open
  *       files leaves after a quarter of it, 32 to 1,024, for everything else. Only for {@code aiodb}
  *   <li>{@code host}, {@code port}, {@code user}, {@code password_file} (a file whose first line is the password),
@@ -54,8 +60,10 @@ import org.apache.cassandra.exceptions.ConfigurationException;
  * @param directory where it lies; the first, if it lies in several
  * @param durability of each write
  * @param storeParameters of the store, as its provider names them
+ * @param modes of the tables; the store itself, and its catalog, have none
  */
-public record StoreConfiguration(String store, Path directory, Durability durability, Map<String, String> storeParameters) {
+public record StoreConfiguration(
+        String store, Path directory, Durability durability, Map<String, String> storeParameters, TableModes modes) {
     static final String STORE = "store";
     private static final String DURABILITY = "durability";
     private static final String INTERVAL = "interval";
@@ -65,6 +73,8 @@ public record StoreConfiguration(String store, Path directory, Durability durabi
     private static final String INDEX = "index";
     private static final String INLINE_BYTES = "inline_bytes";
     private static final String BLOCK_COMPRESSION = "block_compression";
+    private static final String KEYS = "keys";
+    private static final String VALUES = "values";
     private static final String MAX_OPEN_FILES = "max_open_files";
 
     private static final Set<String> BLOCK_COMPRESSIONS = Set.of("none", "lz4", "zstd");
@@ -85,6 +95,11 @@ public record StoreConfiguration(String store, Path directory, Durability durabi
         storeParameters = Map.copyOf(storeParameters);
     }
 
+    /** One whose tables have no modes. */
+    public StoreConfiguration(String store, Path directory, Durability durability, Map<String, String> storeParameters) {
+        this(store, directory, durability, storeParameters, TableModes.AUTO);
+    }
+
     /**
      * Takes the parameters out of a map, all of them.
      *
@@ -100,9 +115,11 @@ public record StoreConfiguration(String store, Path directory, Durability durabi
         }
         takeInterval(store, parameters, forStore);
         takeOfAiodb(store, parameters, forStore);
+        TableModes modes = takeModes(store, parameters, "lmdb".equals(forStore.get("index")));
         if (!parameters.isEmpty()) {
             Set<String> known = new TreeSet<>(List.of(
                     STORE, DURABILITY, INTERVAL, DIRECTORY, MEMORY, CACHE, INDEX, INLINE_BYTES, BLOCK_COMPRESSION, MAX_OPEN_FILES));
+            known.addAll(List.of(KEYS, VALUES));
             known.addAll(ServerParameters.names(store));
             throw new ConfigurationException("memtable: there is no parameter " + parameters.keySet() + " with store: " + store
                     + ": known are " + known);
@@ -114,7 +131,7 @@ public record StoreConfiguration(String store, Path directory, Durability durabi
             }
             forStore.put("also", join(directories.subList(1, directories.size())));
         }
-        return new StoreConfiguration(store, directories.get(0), durability, forStore);
+        return new StoreConfiguration(store, directories.get(0), durability, forStore, modes);
     }
 
     private static void takeInterval(String store, Map<String, String> parameters, Map<String, String> forStore) {
@@ -170,10 +187,46 @@ public record StoreConfiguration(String store, Path directory, Durability durabi
         }
     }
 
+    private static TableModes takeModes(String store, Map<String, String> parameters, boolean isLmdb) {
+        StorageMode keys = takeMode(store, KEYS, parameters);
+        StorageMode values = takeMode(store, VALUES, parameters);
+        if (keys == StorageMode.DISK && values == StorageMode.MEMORY) {
+            throw Quantities.refused(
+                    KEYS,
+                    "disk",
+                    "give memory or auto, or leave out values: memory: a read would read the disk for the key before it knows of a row in"
+                            + " memory");
+        }
+        if (keys == StorageMode.DISK && isLmdb) {
+            throw Quantities.refused(
+                    KEYS, "disk", "leave it out, or leave out index: lmdb, of which the system's page cache keeps what it has room for");
+        }
+        return new TableModes(keys, values);
+    }
+
+    private static StorageMode takeMode(String store, String name, Map<String, String> parameters) {
+        String value = parameters.remove(name);
+        if (value == null) {
+            return StorageMode.AUTO;
+        }
+        requireAiodb(store, name, value, "has no such choice");
+        return switch (value.strip().toLowerCase(Locale.ROOT)) {
+            case "auto" -> StorageMode.AUTO;
+            case "memory" -> StorageMode.MEMORY;
+            case "disk" -> StorageMode.DISK;
+            default -> throw Quantities.refused(name, value, "give auto, memory or disk");
+        };
+    }
+
     private static void requireAiodb(String store, String name, String value, String why) {
         if (!store.equals(AIODB)) {
             throw Quantities.refused(name, value, "leave it out: the store " + store + " " + why);
         }
+    }
+
+    /** Whether tables with another configuration have their rows where they are with this one: both differ in modes at most. */
+    public boolean keepsRowsAs(StoreConfiguration other) {
+        return equals(new StoreConfiguration(other.store, other.directory, other.durability, other.storeParameters, modes));
     }
 
     /** Whether the rows lie on a server, not in the directory. */

@@ -3,11 +3,17 @@ package io.aiodb.cassandra.table;
 import io.aiodb.cassandra.format.AutoSnapshot;
 import io.aiodb.cassandra.format.SerializationHeaders;
 import io.aiodb.cassandra.format.StoredTableStats;
+import io.aiodb.store.StorageMode;
 import io.aiodb.store.StoreException;
 import io.aiodb.store.Table;
+import io.aiodb.store.TableModes;
 import io.aiodb.store.ValueKind;
+import java.util.Locale;
 import org.apache.cassandra.db.partitions.PartitionUpdate;
 import org.apache.cassandra.schema.TableId;
+import org.apache.cassandra.service.ClientWarn;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * The rows that a table has between two of its truncates: a table of the store. Each memtable has one. It is made at the
@@ -15,6 +21,8 @@ import org.apache.cassandra.schema.TableId;
  * truncate, a drop or a change of the schema is over or has not happened when the node starts again.
  */
 public final class StoredTable {
+    private static final Logger LOGGER = LoggerFactory.getLogger(StoredTable.class);
+
     private final OpenStore open;
     private final TableId id;
     private final int number;
@@ -29,6 +37,9 @@ public final class StoredTable {
     private volatile LatestTimestamps latestTimestamps;
 
     private Catalog.State state;
+
+    /** What its table in the store has, or is to have when it is made. */
+    private TableModes modes = TableModes.AUTO;
 
     private StoredTable(
             OpenStore open, TableId id, int number, Catalog.State state, Table table, StoredTableStats stats) {
@@ -136,9 +147,41 @@ public final class StoredTable {
         if (table == null) {
             // In this order: a stored table in the catalog that has no table is nothing.
             open.catalog().put(id, number, state);
-            table = open.store().tableOrCreate(name(id, number), ValueKind.FRAMES);
+            Table made = open.store().tableOrCreate(name(id, number), ValueKind.FRAMES);
+            giveModes(made);
+            table = made;
         }
         return table;
+    }
+
+    /**
+     * Says what of the rows memory keeps by preference, from now on. Nothing moves. What the store refuses is told to the client and
+     * the log: the rows are as safe without.
+     */
+    public synchronized void setModes(TableModes wanted) {
+        modes = wanted;
+        if (table != null) {
+            giveModes(table);
+        }
+    }
+
+    private void giveModes(Table given) {
+        if (!open.store().capabilities().storageModes()) {
+            return;
+        }
+        try {
+            given.setModes(modes);
+        } catch (StoreException failure) {
+            String warning = "The table with the id " + id + " keeps the storage modes that it had, and does not get keys: "
+                    + word(modes.keys()) + ", values: " + word(modes.values()) + ": " + failure.getMessage()
+                    + ". They are tried again when the table is altered and when the node starts";
+            LOGGER.warn(warning);
+            ClientWarn.instance.warn(warning);
+        }
+    }
+
+    private static String word(StorageMode mode) {
+        return mode.name().toLowerCase(Locale.ROOT);
     }
 
     /** Sets its state, by which a node decides about it when it starts. Durable when this returns. */

@@ -1,12 +1,15 @@
 package io.aiodb.cassandra.table;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.aiodb.cassandra.AiodbMemtable;
 import io.aiodb.store.Durability;
+import io.aiodb.store.StorageMode;
+import io.aiodb.store.TableModes;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -38,13 +41,17 @@ class StoreConfigurationTest {
                 "memory", "1GiB",
                 "cache", "64MiB",
                 "index", "LSM",
-                "inline_bytes", "64",
+                "inline_bytes", "64"));
+        parameters.putAll(Map.of(
                 "block_compression", "Zstd",
+                "keys", "Memory",
+                "values", "disk",
                 "max_open_files", "4096"));
         StoreConfiguration parsed = StoreConfiguration.parse(parameters);
         assertTrue(parameters.isEmpty());
         assertEquals(Durability.SYNC, parsed.durability());
         assertEquals(Path.of("/disk/rows"), parsed.directory());
+        assertEquals(new TableModes(StorageMode.MEMORY, StorageMode.DISK), parsed.modes());
         assertEquals(
                 Map.of(
                         "interval_millis", "500",
@@ -146,6 +153,23 @@ class StoreConfigurationTest {
     }
 
     @Test
+    void configurationsThatDifferInModesKeepTheirRowsAlike() {
+        StoreConfiguration plain = parsed(Map.of("directory", "/d"));
+        StoreConfiguration hot = parsed(Map.of("directory", "/d", "values", "memory"));
+        assertEquals(TableModes.AUTO, plain.modes());
+        assertEquals(plain.storeParameters(), hot.storeParameters(), "they share a store");
+        assertNotEquals(plain, hot);
+        assertTrue(plain.keepsRowsAs(hot) && hot.keepsRowsAs(plain) && hot.keepsRowsAs(hot));
+        assertFalse(hot.keepsRowsAs(parsed(Map.of("directory", "/e", "values", "memory"))));
+        assertFalse(hot.keepsRowsAs(parsed(Map.of("directory", "/d", "values", "memory", "durability", "sync"))));
+        assertFalse(hot.keepsRowsAs(parsed(Map.of("directory", "/d", "values", "memory", "cache", "1MiB"))));
+    }
+
+    private static StoreConfiguration parsed(Map<String, String> parameters) {
+        return StoreConfiguration.parse(new HashMap<>(parameters));
+    }
+
+    @Test
     void whatMakesNoSenseIsRefusedWithWhatDoes() {
         assertRefused(Map.of("durabilty", "sync"), "durabilty", "durability");
         assertRefused(Map.of("durability", "batch"), "batch", "interval or sync");
@@ -163,6 +187,13 @@ class StoreConfigurationTest {
         assertRefused(Map.of("index", "lmdb", "block_compression", "lz4"), "block_compression = lz4", "index: lmdb");
         assertRefused(Map.of("store", "rocksdb", "block_compression", "lz4"), "block_compression = lz4", "rocksdb");
         assertRefused(Map.of("block_compression", "gzip"), "block_compression = gzip", "none, lz4 or zstd");
+        assertRefused(Map.of("keys", "ram"), "keys = ram", "auto, memory or disk");
+        assertRefused(Map.of("values", ""), "values = ", "auto, memory or disk");
+        assertRefused(Map.of("keys", "disk", "values", "memory"), "keys = disk", "leave out values: memory");
+        assertRefused(Map.of("keys", "disk", "index", "lmdb"), "keys = disk", "leave out index: lmdb");
+        assertRefused(Map.of("store", "rocksdb", "values", "disk"), "values = disk", "rocksdb has no such choice");
+        assertRefused(Map.of("store", "redis", "keys", "auto"), "keys = auto", "redis has no such choice");
+        assertRefused(Map.of("value", "disk"), "[value]", "values");
         assertRefused(Map.of("max_open_files", "7"), "max_open_files = 7", "8 or more");
         assertRefused(Map.of("max_open_files", "many"), "max_open_files = many", "8 or more");
         assertRefused(Map.of("store", "rocksdb", "max_open_files", "64"), "max_open_files", "rocksdb has no such bound");

@@ -20,6 +20,9 @@ final class StorageModesTest {
     private static final int ROWS = 300;
     private static final int ROW_BYTES = 500;
 
+    /** Shares are estimates. */
+    private static final double NEARLY_ALL = 0.99;
+
     private static final int LOOKS = 600;
     private static final int LOOK_MS = 100;
 
@@ -125,11 +128,11 @@ final class StorageModesTest {
 
     private static void awaitRatio(Management management, String name) throws InterruptedException {
         double ratio = 0;
-        for (int look = 0; look < LOOKS && !(ratio == 1); look++) {
+        for (int look = 0; look < LOOKS && ratio < NEARLY_ALL; look++) {
             ratio = (Double) management.attribute(METRICS + name, "Value");
             Thread.sleep(LOOK_MS);
         }
-        assertEquals(1, ratio, name);
+        assertTrue(ratio >= NEARLY_ALL, name + " is " + ratio);
     }
 
     private static void fill(CqlSession session, String text) {

@@ -29,7 +29,7 @@ record AiodbFactory(StoreConfiguration configuration) implements StoredMemtable.
             AtomicReference<CommitLogPosition> commitLogLowerBound, TableMetadataRef metadata, Memtable.Owner owner) {
         SystemTables.refuse(metadata.get());
         StoredTable storedTable = StoredTables.attach(OpenStores.of(configuration), metadata.id);
-        storedTable.setModes(configuration.modes());
+        storedTable.setModes(configuration.modes(), metadata.get());
         return new AiodbMemtable(this, storedTable, commitLogLowerBound, metadata, owner);
     }
 

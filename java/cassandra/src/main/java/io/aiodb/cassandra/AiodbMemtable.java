@@ -303,7 +303,7 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog implement
     public void metadataUpdated() {
         StoreConfiguration now = StoredMemtable.Factory.configurationOf(metadata().params.memtable.factory());
         if (now != null) {
-            storedTable.setModes(now.modes());
+            storedTable.setModes(now.modes(), metadata());
         }
     }
 

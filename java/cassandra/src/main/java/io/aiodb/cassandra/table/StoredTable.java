@@ -11,6 +11,7 @@ import io.aiodb.store.ValueKind;
 import java.util.Locale;
 import org.apache.cassandra.db.partitions.PartitionUpdate;
 import org.apache.cassandra.schema.TableId;
+import org.apache.cassandra.schema.TableMetadata;
 import org.apache.cassandra.service.ClientWarn;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -40,6 +41,9 @@ public final class StoredTable {
 
     /** What its table in the store has, or is to have when it is made. */
     private TableModes modes = TableModes.AUTO;
+
+    /** Whose they are; null as long as nobody has said any. */
+    private TableMetadata metadata;
 
     private StoredTable(
             OpenStore open, TableId id, int number, Catalog.State state, Table table, StoredTableStats stats) {
@@ -155,25 +159,26 @@ public final class StoredTable {
     }
 
     /**
-     * Says what of the rows memory keeps by preference, from now on. Nothing moves. What the store refuses is told to the client and
-     * the log: the rows are as safe without.
+     * Says what of the rows of a table memory keeps by preference, from now on. Nothing moves. What the store refuses is told to the
+     * client and the log: the rows are as safe without.
      */
-    public synchronized void setModes(TableModes wanted) {
+    public synchronized void setModes(TableModes wanted, TableMetadata of) {
         modes = wanted;
+        metadata = of;
         if (table != null) {
             giveModes(table);
         }
     }
 
     private void giveModes(Table given) {
-        if (!open.store().capabilities().storageModes()) {
+        if (metadata == null || !open.store().capabilities().storageModes()) {
             return;
         }
         try {
             given.setModes(modes);
         } catch (StoreException failure) {
-            String warning = "The table with the id " + id + " keeps the storage modes that it had, and does not get keys: "
-                    + word(modes.keys()) + ", values: " + word(modes.values()) + ": " + failure.getMessage()
+            String warning = metadata + " keeps the storage modes that it had, and does not get keys: " + word(modes.keys())
+                    + ", values: " + word(modes.values()) + ": " + failure.getMessage()
                     + ". They are tried again when the table is altered and when the node starts";
             LOGGER.warn(warning);
             ClientWarn.instance.warn(warning);

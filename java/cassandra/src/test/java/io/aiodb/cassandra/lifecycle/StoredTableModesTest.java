@@ -30,7 +30,7 @@ class StoredTableModesTest extends OneStoredTable {
 
     @Test
     void aTableHasItsModesFromItsFirstWriteOn() {
-        storedTable.setModes(HOT);
+        storedTable.setModes(HOT, table);
         assertNull(storedTable.tableOrNull(), "it stays empty");
         assertTrue(store.open().statistics(table.id).isEmpty());
         write(storedTable, 1);
@@ -43,10 +43,10 @@ class StoredTableModesTest extends OneStoredTable {
         write(storedTable, 1);
         assertEquals(TableModes.AUTO, stored());
         List<String> before = store.open().store().tableNames();
-        storedTable.setModes(COLD);
+        storedTable.setModes(COLD, table);
         assertEquals(COLD, stored());
         write(storedTable, 2);
-        storedTable.setModes(HOT);
+        storedTable.setModes(HOT, table);
         assertEquals(HOT, stored());
         assertEquals(before, store.open().store().tableNames());
         assertTrue(PartitionReader.exists(storedTable, Schema.key(1)));
@@ -55,21 +55,21 @@ class StoredTableModesTest extends OneStoredTable {
 
     @Test
     void afterARestartItHasWhatItsConfigurationSays() {
-        storedTable.setModes(HOT);
+        storedTable.setModes(HOT, table);
         write(storedTable, 1);
         restart();
         assertEquals(HOT, stored());
-        storedTable.setModes(COLD);
+        storedTable.setModes(COLD, table);
         assertEquals(COLD, stored(), "as after a change of cassandra.yaml");
         assertTrue(PartitionReader.exists(storedTable, Schema.key(1)));
     }
 
     @Test
     void rowsOfAfterATruncateHaveThemToo() {
-        storedTable.setModes(HOT);
+        storedTable.setModes(HOT, table);
         write(storedTable, 1);
         StoredTable next = StoredTables.attach(store.open(), table.id);
-        next.setModes(HOT);
+        next.setModes(HOT, table);
         storedTable.mark(Catalog.State.CLEARED);
         write(next, 2);
         assertEquals(HOT, stored());
@@ -79,15 +79,15 @@ class StoredTableModesTest extends OneStoredTable {
     @Test
     void whatTheStoreRefusesIsToldAndNoWriteFails() {
         ClientWarn.instance.captureWarnings();
-        storedTable.setModes(CONTRADICTION);
+        storedTable.setModes(CONTRADICTION, table);
         List<ILoggingEvent> log = LogOf.during("io.aiodb.cassandra.table", () -> write(storedTable, 1));
         String said = log.get(0).getFormattedMessage();
-        assertTrue(said.contains(table.id.toString()) && said.contains("keys: disk, values: memory"), said);
+        assertTrue(said.startsWith("k.t keeps") && said.contains("keys: disk, values: memory"), said);
         assertEquals(List.of(said), ClientWarn.instance.getWarnings());
         ClientWarn.instance.resetWarnings();
         assertEquals(TableModes.AUTO, stored());
         assertTrue(PartitionReader.exists(storedTable, Schema.key(1)));
-        storedTable.setModes(HOT);
+        storedTable.setModes(HOT, table);
         assertEquals(HOT, stored());
     }
 

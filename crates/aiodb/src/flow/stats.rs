@@ -240,10 +240,11 @@ impl<D: Device> Engine<D> {
                 let runs = self.spilled.table(generation.id);
                 let of_runs = |count: fn(&SpilledTable<D>) -> u64| runs.as_ref().map_or(0, |runs| count(runs));
                 let in_files = of_runs(SpilledTable::places);
+                let was_settled = self.settling.len() == 0;
                 let keys = index.len() as u64 + in_files;
                 let memory = generation.memory_bytes() as u64 + of_runs(SpilledTable::memory_bytes);
                 let disk = of_runs(SpilledTable::disk_bytes);
-                (keys, in_files, self.settling.len() == 0, memory, disk, disk)
+                (keys, in_files, was_settled && self.settling.len() == 0, memory, disk, disk)
             }
             TableIndex::Ordered => {
                 let ordered = self.ordered_of(generation);

@@ -24,7 +24,7 @@ use crate::{Durability, Error, Result, Sequence};
 /// Batches of the classes `interval` and `none` are written when they have this many bytes.
 pub(crate) const BATCH_TARGET_BYTES: usize = 1 << 20;
 
-/// How many tags a writer settles where too many are queued: more than it adds, and few enough for it to wait for their records.
+/// How many tags a writer settles at least where too many are queued; else twice as many as it adds.
 const SETTLED_WHEN_CROWDED: usize = 16;
 
 /// Where the records of one write went.
@@ -268,10 +268,13 @@ impl<D: Device> WritePath<D> {
         if self.settling.urgent.is_any() {
             self.fold_urgent(operations.iter().any(|operation| operation.append.kind == Kind::Merge));
         }
-        if self.settling.is_crowded() && !self.settle_some(SETTLED_WHEN_CROWDED) {
+        if self.settling.is_crowded() {
+            let limit = SETTLED_WHEN_CROWDED.max(2 * operations.len());
             // Tags with records in the open batch cannot be settled.
-            self.write_open_batch()?;
-            self.settle_some(SETTLED_WHEN_CROWDED);
+            if operations.len() > SETTLED_WHEN_CROWDED || !self.settle_some(limit) {
+                self.write_open_batch()?;
+                self.settle_some(limit);
+            }
         }
         if operations.iter().any(|operation| operation.append.kind == Kind::RangeTombstone) {
             self.ordered.open().try_for_each(|ordered| {

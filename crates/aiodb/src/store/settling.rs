@@ -1,6 +1,6 @@
 //! The queue of the work that publications leave to the background: tags to be settled and keys to be folded.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::store::catalog::{Generation, TableIndex};
@@ -64,14 +64,51 @@ pub(crate) struct Settling {
 
 #[derive(Default)]
 struct Queue {
-    /// Each with whether it is done with; the first one is not.
-    waiting: VecDeque<(Unsettled, bool)>,
-    /// How many have left the queue: the number of the one in front.
-    popped: u64,
-    /// The number of the first one that no thread has taken on.
-    unclaimed: u64,
-    /// How many are not done with.
-    left: usize,
+    waiting: VecDeque<Unsettled>,
+    /// What threads have taken on, by the numbers that they were told.
+    claimed: BTreeMap<u64, Unsettled>,
+    next: u64,
+}
+
+impl Queue {
+    /// All that is not done with.
+    fn all(&self) -> impl Iterator<Item = &Unsettled> {
+        self.claimed.values().chain(&self.waiting)
+    }
+}
+
+/// What a thread has taken on: it goes back to the front of the queue, unless the thread says that it is done with.
+pub(crate) struct Claim<'a> {
+    of: &'a Settling,
+    number: u64,
+    pub(crate) unsettled: Unsettled,
+}
+
+impl Claim<'_> {
+    /// It is done with.
+    pub(crate) fn done(self) {
+        let mut queue = self.of.lock();
+        queue.claimed.remove(&self.number);
+        self.of.note_crowded(&queue);
+    }
+
+    /// This, which is of the same tag or key, must be done after all others.
+    pub(crate) fn again(self, unsettled: Unsettled) {
+        let mut queue = self.of.lock();
+        queue.claimed.remove(&self.number);
+        queue.waiting.push_back(unsettled);
+        self.of.note_crowded(&queue);
+    }
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        let mut queue = self.of.lock();
+        // The thread has panicked.
+        if let Some(claimed) = queue.claimed.remove(&self.number) {
+            queue.waiting.push_front(claimed);
+        }
+    }
 }
 
 impl Settling {
@@ -81,43 +118,41 @@ impl Settling {
         if queue.waiting.len() >= MAX_UNSETTLED {
             return Err(unsettled);
         }
-        if let TableIndex::Hash(index) = &unsettled.generation.index {
-            index.count_change(unsettled.hash);
-        }
-        queue.waiting.push_back((unsettled, false));
-        queue.left += 1;
-        self.note_crowded(&queue);
+        self.add(&mut queue, unsettled);
         Ok(())
     }
 
-    /// Takes on the tag or key that waits longest, unless other threads have taken on all that wait. It stays queued until it is
-    /// [`Settling::done`] with, which the caller must say.
-    pub(crate) fn claim(&self) -> Option<(u64, Unsettled)> {
+    /// Queues a tag even if the queue is full: one that a writer could not settle itself. Writers settle more than they add until it is not.
+    pub(crate) fn push_anyway(&self, unsettled: Unsettled) {
+        self.add(&mut self.lock(), unsettled);
+    }
+
+    fn add(&self, queue: &mut Queue, unsettled: Unsettled) {
+        if let TableIndex::Hash(index) = &unsettled.generation.index {
+            index.count_change(unsettled.hash);
+        }
+        queue.waiting.push_back(unsettled);
+        self.note_crowded(queue);
+    }
+
+    /// Takes on the tag or key that waits longest, unless other threads have taken on all that there are.
+    pub(crate) fn claim(&self) -> Option<Claim<'_>> {
         let mut queue = self.lock();
-        let number = queue.unclaimed;
-        let (unsettled, _) = queue.waiting.get((number - queue.popped) as usize)?;
-        let unsettled = unsettled.clone();
-        queue.unclaimed += 1;
-        Some((number, unsettled))
+        let unsettled = queue.waiting.pop_front()?;
+        let number = queue.next;
+        queue.next += 1;
+        queue.claimed.insert(number, unsettled.clone());
+        Some(Claim { of: self, number, unsettled })
+    }
+
+    /// Whether threads are at some of what waits.
+    pub(crate) fn is_any_claimed(&self) -> bool {
+        !self.lock().claimed.is_empty()
     }
 
     /// Some tags and keys that wait longest; they stay queued.
     pub(crate) fn first(&self, limit: usize) -> Vec<Unsettled> {
-        let queue = self.lock();
-        let waiting = queue.waiting.iter().filter(|(_, is_done)| !is_done);
-        waiting.take(limit).map(|(unsettled, _)| unsettled.clone()).collect()
-    }
-
-    /// What was claimed as this number is done with.
-    pub(crate) fn done(&self, number: u64) {
-        let mut queue = self.lock();
-        let at = (number - queue.popped) as usize;
-        queue.waiting[at].1 = true;
-        queue.left -= 1;
-        while queue.waiting.pop_front_if(|(_, is_done)| *is_done).is_some() {
-            queue.popped += 1;
-        }
-        self.note_crowded(&queue);
+        self.lock().all().take(limit).cloned().collect()
     }
 
     fn note_crowded(&self, queue: &Queue) {
@@ -132,17 +167,14 @@ impl Settling {
     /// The hashes of a `hash` table's queued tags.
     pub(crate) fn hashes(&self, table: u32) -> Vec<u64> {
         let queue = self.lock();
-        queue
-            .waiting
-            .iter()
-            .filter(|(unsettled, is_done)| !is_done && unsettled.generation.id == table)
-            .map(|(unsettled, _)| unsettled.hash)
-            .collect()
+        let of_table = queue.all().filter(|unsettled| unsettled.generation.id == table);
+        of_table.map(|unsettled| unsettled.hash).collect()
     }
 
     /// How many are not done with.
     pub(crate) fn len(&self) -> usize {
-        self.lock().left
+        let queue = self.lock();
+        queue.waiting.len() + queue.claimed.len()
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {

@@ -7,7 +7,7 @@ use crate::index::runs::spilled::{Spill, SpilledMerge};
 use crate::io::Device;
 use crate::store::admission::Admission;
 use crate::store::catalog::Generation;
-use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, Rank};
 
 /// A place in the log: of two places the one with the lower life and offset was written before the other.
@@ -17,6 +17,8 @@ pub(crate) type Age = (u64, u32);
 pub(crate) struct Spilling<D: Device> {
     /// Held for a step; by a checkpoint until it has encoded all `hash` indexes, since what they have must lie before its position.
     work: Mutex<SpillWork<D>, { Rank::HashSpill as u8 }>,
+    /// Threads that wait for it. Relaxed: a hint.
+    waiting: AtomicU64,
     /// Whether any spill was looked for since the store was opened. SeqCst: whoever looks for one sets it and then asks which tables are gone, a
     /// purge is of a table that is gone and then reads it, and one of the two must see the other.
     has_begun: AtomicBool,
@@ -62,6 +64,7 @@ impl<D: Device> Default for Spilling<D> {
     fn default() -> Spilling<D> {
         Spilling {
             work: Mutex::new(SpillWork { spill: None, merge: None, taken_back: BTreeMap::new() }),
+            waiting: AtomicU64::new(0),
             has_begun: AtomicBool::new(false),
             is_crowded: AtomicBool::new(false),
             is_held_for_checkpoint: AtomicBool::new(false),
@@ -74,7 +77,15 @@ impl<D: Device> Default for Spilling<D> {
 impl<D: Device> Spilling<D> {
     /// What is under way.
     pub(crate) fn lock(&self) -> MutexGuard<'_, SpillWork<D>> {
-        self.work.lock().expect("no code panics while it brings places to runs")
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let work = self.work.lock().expect("no code panics while it brings places to runs");
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        work
+    }
+
+    /// Whether a thread waits for [`Spilling::lock`]: one that does step after step lets it have its turn.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
     }
 
     /// The same, unless another thread is at it.
@@ -82,14 +93,14 @@ impl<D: Device> Spilling<D> {
         self.work.try_lock().ok()
     }
 
-    /// The same for a checkpoint.
+    /// The same for a checkpoint, of which there is one at a time: the thread that does one step after the other lets it have its turn.
     pub(crate) fn lock_for_checkpoint(&self) -> HeldForCheckpoint<'_, D> {
-        let work = self.lock();
         self.is_held_for_checkpoint.store(true, Ordering::Relaxed);
+        let work = self.lock();
         HeldForCheckpoint { work, is_held: &self.is_held_for_checkpoint }
     }
 
-    /// Whether a checkpoint holds what is under way.
+    /// Whether a checkpoint holds what is under way, or is about to.
     pub(crate) fn is_held_for_checkpoint(&self) -> bool {
         self.is_held_for_checkpoint.load(Ordering::Relaxed)
     }

@@ -114,7 +114,9 @@ impl<D: Device> WritePath<D> {
         let (mut progress, mut folded) = (false, Vec::new());
         for _ in 0..limit {
             let fold = |key, unsettled: &Unsettled| {
-                self.note_failure(self.fold_published(key, unsettled, &mut folded));
+                let again = self.fold_published(key, unsettled, &mut folded);
+                let again = again.inspect_err(|error| self.note_trouble(error)).unwrap_or(false);
+                again.then(|| unsettled.clone())
             };
             let Some(done) = self.settle_front(true, fold) else { break };
             progress |= done;
@@ -139,7 +141,11 @@ impl<D: Device> WritePath<D> {
             if known.iter().any(|known| known.is_same(&unsettled)) {
                 continue;
             }
-            if let Some(key) = self.settle(&unsettled) {
+            let settled = self.settle(&unsettled);
+            if settled.again {
+                let _ = self.settling.push(Unsettled::tag(unsettled.generation(), unsettled.hash));
+            }
+            if let Some(key) = settled.fold {
                 match self.gather(unsettled.generation(), key) {
                     Ok(found) => gathered.extend(found.map(|(found, _)| found)),
                     Err(error) => self.note_trouble(&error),
@@ -174,22 +180,21 @@ impl<D: Device> WritePath<D> {
         self.write_folded(&folded)
     }
 
-    /// Adds the fold of a queued key's operands, as far as all older records are published, to the folds to be written. The key is
-    /// queued again where these are too few.
-    pub(crate) fn fold_published(&self, key: Vec<u8>, unsettled: &Unsettled, folded: &mut Vec<Folded>) -> Result<()> {
+    /// Adds the fold of a queued key's operands, as far as all older records are published, to the folds to be written. True if these are
+    /// too few, and the key must be queued again.
+    fn fold_published(&self, key: Vec<u8>, unsettled: &Unsettled, folded: &mut Vec<Folded>) -> Result<bool> {
         let generation = unsettled.generation();
         // A key may be queued more than once, and one batch has one copy of a record.
         let is_same = |known: &Folded| known.from.generation.id == generation.id && known.from.key == key;
         if folded.iter().any(is_same) {
-            return Ok(());
+            return Ok(false);
         }
-        let Some((mut from, published)) = self.gather(generation, key)? else { return Ok(()) };
+        let Some((mut from, published)) = self.gather(generation, key)? else { return Ok(false) };
         from.leave_out_unpublished(published);
-        match self.made_of(from)? {
-            Some(fold) => folded.push(fold),
-            None => _ = self.settling.push(unsettled.clone()),
-        }
-        Ok(())
+        let fold = self.made_of(from)?;
+        let is_none = fold.is_none();
+        folded.extend(fold);
+        Ok(is_none)
     }
 
     /// A key's operands, if they are many, and its base; with a sequence up to which no record can be missing. None if the base

@@ -36,16 +36,27 @@ pub(crate) fn is_fold_due(operands: usize) -> bool {
     operands >= FOLD_AT && operands.is_power_of_two()
 }
 
+/// What settling a tag or key has left to do.
+#[derive(Default)]
+pub(crate) struct Settled {
+    /// A delete cannot go yet, or a move has come in between: the tag must be settled again.
+    pub(crate) again: bool,
+    /// A key that has many operands, for the caller to fold if it may.
+    pub(crate) fold: Option<Vec<u8>>,
+}
+
 impl<D: Device> AppendPath<D> {
     /// Queues the tag or key of a publication; `older` says how many places have piled up.
     pub(crate) fn must_settle(&self, unsettled: Unsettled, older: usize) {
         let crowded = unsettled.key.is_empty() && older >= MAX_RUN;
         let refused = if crowded { Err(unsettled) } else { self.settling.push(unsettled) };
-        if let Err(unsettled) = refused {
-            // Folding writes, and this caller is in the middle of a write.
-            if self.settle(&unsettled).is_some() {
-                let _ = self.settling.push(unsettled);
-            }
+        let Err(unsettled) = refused else { return };
+        // Folding writes, and this caller is in the middle of a write.
+        let Settled { again, fold } = self.settle(&unsettled);
+        if again {
+            self.settling.push_anyway(unsettled);
+        } else if fold.is_some() {
+            let _ = self.settling.push(unsettled);
         }
     }
 
@@ -82,30 +93,38 @@ impl<D: Device> AppendPath<D> {
     pub(crate) fn settle_tags(&self, limit: usize) -> bool {
         let mut progress = false;
         for _ in 0..limit.min(self.settling.len()) {
-            let again = |_, unsettled: &Unsettled| drop(self.settling.push(unsettled.clone().for_folding()));
-            let Some(done) = self.settle_front(false, again) else { break };
+            let Some(done) = self.settle_front(false, |_, unsettled| Some(unsettled.clone().for_folding())) else {
+                // Other threads are at what there is.
+                return progress || self.settling.is_any_claimed();
+            };
             progress |= done;
         }
         progress
     }
 
-    /// Settles what waits longest, and has `fold` see to a key with many operands. `None` if nothing waits, or other threads are at all that
-    /// does; true if it is done with.
-    pub(crate) fn settle_front(&self, folds: bool, fold: impl FnOnce(Vec<u8>, &Unsettled)) -> Option<bool> {
-        let (number, unsettled) = self.settling.claim()?;
+    /// Settles what waits longest, and has `fold` see to a key with many operands, which answers what must be done again. `None` if
+    /// nothing waits, or other threads are at all that does; true if it is done with.
+    pub(crate) fn settle_front(
+        &self,
+        folds: bool,
+        fold: impl FnOnce(Vec<u8>, &Unsettled) -> Option<Unsettled>,
+    ) -> Option<bool> {
+        let claim = self.settling.claim()?;
+        let unsettled = claim.unsettled.clone();
         if (unsettled.folds && !folds) || self.is_for_writers(&unsettled) {
             // Writers fold it if it gets more operands; once these are written, there is time to read them.
-            let _ = self.settling.push(unsettled);
-            self.settling.done(number);
+            claim.again(unsettled);
             return Some(false);
         }
-        let before = self.settling.len();
-        if let Some(key) = self.settle(&unsettled) {
-            fold(key, &unsettled);
+        let settled = self.settle(&unsettled);
+        let again = settled.again.then(|| Unsettled::tag(&unsettled.generation, unsettled.hash));
+        let again = settled.fold.and_then(|key| fold(key, &unsettled)).or(again);
+        let is_done = again.is_none();
+        match again {
+            Some(again) => claim.again(again),
+            None => claim.done(),
         }
-        self.settling.done(number);
-        // A tag that could not be settled has been queued again.
-        Some(self.settling.len() < before)
+        Some(is_done)
     }
 
     /// Whether the newest of a tag's many operands waits to be written, so that they cannot be folded yet and would be read in
@@ -126,12 +145,17 @@ impl<D: Device> AppendPath<D> {
     /// count no more may name places of an earlier one. It does not write.
     pub(crate) fn settle_rebuilt(&self) {
         for _ in 0..self.settling.len() {
-            let Some((number, unsettled)) = self.settling.claim() else { break };
-            let folds = self.settle(&unsettled).is_some();
-            self.settling.done(number);
-            if folds {
-                let _ = self.settling.push(unsettled);
+            if self.settle_front(true, |_, unsettled| Some(unsettled.clone())).is_none() {
+                break;
             }
+        }
+    }
+
+    /// Settles the tag of a hash, or queues it.
+    fn settle_hash(&self, generation: &Arc<Generation>, hash: u64) {
+        let unsettled = Unsettled::tag(generation, hash);
+        if self.settle(&unsettled).again {
+            self.settling.push_anyway(unsettled);
         }
     }
 
@@ -139,7 +163,7 @@ impl<D: Device> AppendPath<D> {
     pub(crate) fn settle_before_move(&self, generation: &Arc<Generation>, hash: u64) -> Result<()> {
         let TableIndex::Hash(index) = &generation.index else { return Ok(()) };
         if self.pull_up(generation, index, hash, false)?.len() > 1 {
-            self.settle(&Unsettled::tag(generation, hash));
+            self.settle_hash(generation, hash);
         }
         Ok(())
     }
@@ -147,20 +171,22 @@ impl<D: Device> AppendPath<D> {
     /// Settles the tag of a delete to which the index refers still: a delete without records below it need not be there.
     pub(crate) fn settle_delete(&self, generation: &Arc<Generation>, hash: u64, location: Location) -> Result<()> {
         if self.is_in_hash(generation, hash, location)? {
-            self.settle(&Unsettled::tag(generation, hash));
+            self.settle_hash(generation, hash);
         }
         Ok(())
     }
 
-    /// Settles a tag. Returns a key that has many operands, for the caller to fold if it may.
-    pub(crate) fn settle(&self, unsettled: &Unsettled) -> Option<Vec<u8>> {
+    /// Settles a tag or key; the caller queues it where it must be done again.
+    pub(crate) fn settle(&self, unsettled: &Unsettled) -> Settled {
         if unsettled.generation.is_gone() {
-            return None;
+            return Settled::default();
         }
-        let TableIndex::Hash(index) = &unsettled.generation.index else { return Some(unsettled.key.to_vec()) };
+        let TableIndex::Hash(index) = &unsettled.generation.index else {
+            return Settled { fold: Some(unsettled.key.to_vec()), ..Settled::default() };
+        };
         self.meters.settled_tags.count();
         let _guard = self.epochs.pin();
-        self.settle_tag(index, unsettled).inspect_err(|error| self.note_trouble(error)).unwrap_or(None)
+        self.settle_tag(index, unsettled).inspect_err(|error| self.note_trouble(error)).unwrap_or_default()
     }
 
     /// A record that cannot be read stays in the index, so that a get of it reports the damage.
@@ -170,8 +196,8 @@ impl<D: Device> AppendPath<D> {
         }
     }
 
-    /// Reads the records under a tag and retires the ones that do not count. Returns a key with many operands.
-    fn settle_tag(&self, index: &HashIndex, unsettled: &Unsettled) -> Result<Option<Vec<u8>>> {
+    /// Reads the records under a tag and retires the ones that do not count.
+    fn settle_tag(&self, index: &HashIndex, unsettled: &Unsettled) -> Result<Settled> {
         let generation = &unsettled.generation;
         // No snapshot may begin between the decision which records no snapshot sees and their removal.
         let _publisher = self.publishers.pin();
@@ -179,22 +205,18 @@ impl<D: Device> AppendPath<D> {
         // All of a table that was dropped or truncated is taken out of the counts at once.
         let is_gone = generation.is_gone();
         if unsettled.is_put_alone && self.pull_up(generation, index, unsettled.hash, false)?.len() <= 1 {
-            return Ok(None);
+            return Ok(Settled::default());
         }
         let keys = if is_gone { Ok(Vec::new()) } else { self.keys_under_tag(generation, index, unsettled.hash) };
         let published = if planted::is_on(Bug::PublishedAskedLate) { self.published_sequence() } else { published };
-        let (mut again, mut foldable) = (false, None);
+        let mut settled = Settled::default();
         for mut key in keys? {
-            again |= self.settle_key(index, unsettled, &mut key, published);
+            settled.again |= self.settle_key(index, unsettled, &mut key, published);
             if key.operands() >= FOLD_AT {
-                foldable = Some(key.key);
+                settled.fold = Some(key.key);
             }
         }
-        if again {
-            // A full queue only means that the next write to this tag settles it.
-            let _ = self.settling.push(Unsettled::tag(generation, unsettled.hash));
-        }
-        Ok(foldable)
+        Ok(settled)
     }
 
     /// The records under a tag by key, newest first. They all come to memory.

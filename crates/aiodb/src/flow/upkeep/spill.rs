@@ -42,10 +42,12 @@ impl<D: Device> Upkeep<D> {
         if self.options.read_only || !self.may_spill() && self.slot_bytes() <= self.hash_bound() {
             return Ok(false);
         }
-        let mut work = self.spilling.lock();
-        self.commit.check_open()?;
-        let more = self.spill_step(&mut work)?;
-        drop(work);
+        // Where another thread is at a step, the rest of upkeep goes on.
+        let mut more = true;
+        if let Some(mut work) = self.spilling.try_lock() {
+            self.commit.check_open()?;
+            more = self.spill_step(&mut work)?;
+        }
         if self.spilling.take_ended() {
             // A restart would load what memory has given up, and more than it is for.
             self.checkpoint()?;
@@ -59,9 +61,11 @@ impl<D: Device> Upkeep<D> {
         if !self.options.background {
             return self.help_to_spill();
         }
-        self.background.wake_merger();
         // Memory has more while a checkpoint is made.
         if !self.spilling.is_held_for_checkpoint() {
+            if self.spilling.admission.is_closed() {
+                self.background.wake_merger();
+            }
             self.spilling.admission.come(keys);
         }
         self.commit.check_open()
@@ -83,9 +87,14 @@ impl<D: Device> Upkeep<D> {
         if !self.spilling.is_crowded() || self.spilling.is_held_for_checkpoint() {
             return Ok(false);
         }
-        let mut work = self.spilling.lock();
+        if self.spilling.is_waited_for() {
+            crate::sync::yield_now();
+            return Ok(true);
+        }
+        let Some(mut work) = self.spilling.try_lock() else { return Ok(false) };
         self.commit.check_open()?;
-        self.spill_step(&mut work)
+        // Upkeep may not meet it: the next step may be another.
+        self.spill_step(&mut work).inspect_err(|error| self.note_trouble(error))
     }
 
     /// Brings places to runs until memory has no more than it is for, as far as they are old.
@@ -113,9 +122,8 @@ impl<D: Device> Upkeep<D> {
     /// next one ends. Where there is no spill, memory has more.
     fn admit(&self, work: &SpillWork<D>, shards: usize) {
         let (bytes, bound) = (self.slot_bytes(), self.hash_bound());
-        let is_crowded = bytes > (bound / 4).saturating_mul(CROWDED_QUARTERS);
-        self.spilling.set_crowded(is_crowded);
-        let under_way = work.spill.as_ref().filter(|_| is_crowded);
+        let under_way = work.spill.as_ref().filter(|_| is_crowded(bytes, bound));
+        self.spilling.set_crowded(under_way.is_some());
         self.spilling.admission.admit(under_way.map(|under_way| {
             let room = (bound / 4).saturating_mul(MOST_QUARTERS).saturating_sub(bytes) / KEY_MEMORY_BYTES;
             let steps = under_way.spill.shards_left().div_ceil(shards.max(1)).max(1);
@@ -169,7 +177,7 @@ impl<D: Device> Upkeep<D> {
         };
         let merged = tables.iter().any(is_behind) && merge(work)?;
         // Where runs cannot be merged, or not as fast as keys come, they become more: memory must not.
-        if work.spill.is_none() && bytes > bound && (!merged || self.spilling.is_crowded()) {
+        if work.spill.is_none() && bytes > bound && (!merged || is_crowded(bytes, bound)) {
             work.spill = self.choose_spill(work, &tables, (bytes, bound));
         }
         if work.spill.is_some() {
@@ -191,9 +199,11 @@ impl<D: Device> Upkeep<D> {
         tables.sort_by_key(|generation| Reverse(slot_bytes_of(generation)));
         for generation in tables {
             let TableIndex::Hash(index) = &generation.index else { continue };
-            let least = work.taken_back.get(&generation.id).map_or(0, |had| had + bound / TAKEN_BACK_SHARE);
+            let taken_back = work.taken_back.get(&generation.id);
+            let is_too_early =
+                taken_back.is_some_and(|had| slot_bytes_of(generation) <= had + bound / TAKEN_BACK_SHARE);
             // Else memory has more.
-            if slot_bytes_of(generation) < least || !Spill::has_room(&self.spilled, index.slots()) {
+            if is_too_early || !Spill::has_room(&self.spilled, index.slots()) {
                 continue;
             }
             let position = self.commit.completed_end().0;
@@ -293,6 +303,11 @@ impl<D: Device> Upkeep<D> {
         }
         outcome.map(|_| true)
     }
+}
+
+/// Whether slots take so much more than their bound that writers are slowed.
+fn is_crowded(bytes: u64, bound: u64) -> bool {
+    bytes > (bound / 4).saturating_mul(CROWDED_QUARTERS)
 }
 
 /// What the keys of a table take in memory, if it is a `hash` table.

@@ -227,11 +227,16 @@ impl RunCursor {
                 return self.keys.enter(file, number, cached.value(), from);
             }
             let units = self.units.max(end - start);
-            let (first, last) = match self.backward {
+            let (mut first, mut last) = match self.backward {
                 true => (end.saturating_sub(units), end),
                 false => (start, (start + units).min(file.name.data_units)),
             };
-            self.window = Some(Window { start: first, end: last, bytes: file.read(first, last)? });
+            let bytes = file.read(first, last).or_else(|_| {
+                // What is read ahead may be what cannot be read.
+                (first, last) = (start, end);
+                file.read(first, last)
+            })?;
+            self.window = Some(Window { start: first, end: last, bytes });
             self.units = (2 * self.units).min(self.most_units);
         }
         let window = self.window.as_ref().expect("it was just read");

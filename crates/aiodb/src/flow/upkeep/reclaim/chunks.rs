@@ -62,9 +62,8 @@ impl<D: Device> Upkeep<D> {
     }
 
     /// Counts off the record that named a dead chunk, before the chunk's segment begins another life.
-    pub(super) fn count_off_naming_record(&self, generation: &Arc<Generation>, hash: u64) {
-        // The segment is not retired where the tag cannot be settled.
-        let _ = self.settle_before_move(generation, hash).inspect_err(|error| self.note_unmoved(error));
+    pub(super) fn count_off_naming_record(&self, generation: &Arc<Generation>, hash: u64) -> Result<()> {
+        self.settle_before_move(generation, hash)
     }
 
     /// After a chunk was moved: the record that names it is written again with the new place.
@@ -74,8 +73,7 @@ impl<D: Device> Upkeep<D> {
             return Ok(());
         }
         let Some((location, length, mut chunks)) = self.naming_record(generation, &old.key, old.location)? else {
-            self.count_off_naming_record(generation, old.hash);
-            return Ok(());
+            return self.count_off_naming_record(generation, old.hash);
         };
         for chunk in chunks.iter_mut().filter(|chunk| chunk.location.same_place(old.location)) {
             *chunk = new;

@@ -70,7 +70,7 @@ impl<D: Device> Upkeep<D> {
             Kind::Chunk => {
                 let named = self.naming_record(generation, record.key, found.location)?.is_some();
                 if !named {
-                    self.count_off_naming_record(generation, self.hash(record.key));
+                    self.count_off_naming_record(generation, self.hash(record.key))?;
                 }
                 named
             }

@@ -212,8 +212,8 @@ impl<D: Device> Spill<D> {
         }
         self.made.extend(giving_up.set.runs[0].files.iter().cloned());
         let mut layers = self.runs.write();
-        // Who has seen the run must not take the next one for it.
-        let next_run = giving_up.set.manifest.next_run;
+        // Who has seen the run must take neither the set without it nor the next run for what he saw.
+        let next_run = giving_up.set.manifest.next_run + 1;
         layers.set =
             Arc::new(RunSet::new(RunManifest { next_run, ..layers.set.manifest.clone() }, &layers.set.files()));
         layers.next = None;

@@ -179,7 +179,9 @@ fn deletes_in_batches_leave_no_keys() {
     let directory = scratch();
     let options = Options { direct: false, ..quiet() };
     let (db, table) = open(directory.path(), IndexKind::Hash, &options);
-    (0..KEYS).for_each(|number| drop(table.put_with(&key(number), b"value", NONE).expect("a put")));
+    for number in 0..KEYS {
+        table.put_with(&key(number), b"value", NONE).expect("a put");
+    }
     let mut numbers = (0..KEYS).peekable();
     while numbers.peek().is_some() {
         let mut batch = Batch::default();

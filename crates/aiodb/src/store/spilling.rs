@@ -48,8 +48,9 @@ impl<D: Device> Drop for HeldForCheckpoint<'_, D> {
 pub(crate) struct SpillWork<D: Device> {
     pub(crate) spill: Option<SpillUnderWay<D>>,
     pub(crate) merge: Option<(Arc<Generation>, SpilledMerge<D>)>,
-    /// Tables whose last spill memory has taken back, since older runs could not be read, and the bytes of their slots then.
-    pub(crate) taken_back: BTreeMap<u32, u64>,
+    /// Tables of which memory has kept all in the last spill, since older runs could not be read or every tag had changed, and the bytes of
+    /// their slots then.
+    pub(crate) kept: BTreeMap<u32, u64>,
 }
 
 /// A spill of a table.
@@ -63,7 +64,7 @@ pub(crate) struct SpillUnderWay<D: Device> {
 impl<D: Device> Default for Spilling<D> {
     fn default() -> Spilling<D> {
         Spilling {
-            work: Mutex::new(SpillWork { spill: None, merge: None, taken_back: BTreeMap::new() }),
+            work: Mutex::new(SpillWork { spill: None, merge: None, kept: BTreeMap::new() }),
             waiting: AtomicU64::new(0),
             has_begun: AtomicBool::new(false),
             is_crowded: AtomicBool::new(false),

@@ -33,8 +33,8 @@ const MOST_RUNS: usize = 16;
 /// A spill is worth it where so many parts of an index are old: else its runs would be many and small.
 const LEAST_SHARE: usize = 8;
 
-/// A table whose keys memory has taken back is tried again when it takes so many parts of the bound more.
-const TAKEN_BACK_SHARE: u64 = 8;
+/// A table of which memory has kept all is tried again when it takes one part in so many of the bound more.
+const KEPT_SHARE: u64 = 8;
 
 impl<D: Device> Upkeep<D> {
     /// Does a bounded part of the work. True if there may be more to do.
@@ -199,9 +199,8 @@ impl<D: Device> Upkeep<D> {
         tables.sort_by_key(|generation| Reverse(slot_bytes_of(generation)));
         for generation in tables {
             let TableIndex::Hash(index) = &generation.index else { continue };
-            let taken_back = work.taken_back.get(&generation.id);
-            let is_too_early =
-                taken_back.is_some_and(|had| slot_bytes_of(generation) <= had + bound / TAKEN_BACK_SHARE);
+            let kept = work.kept.get(&generation.id);
+            let is_too_early = kept.is_some_and(|had| slot_bytes_of(generation) <= had + bound / KEPT_SHARE);
             // Else memory has more.
             if is_too_early || !Spill::has_room(&self.spilled, index.slots()) {
                 continue;
@@ -264,13 +263,13 @@ impl<D: Device> Upkeep<D> {
         };
         let outcome = spill.advance(&self.spilled, &Above { index, is_old: &is_old, pull_up: &pull_up });
         let ends = outcome.as_ref().map_or(!spill.is_giving_up(), |progress| *progress != Progress::Part);
-        let table = generation.id;
+        let in_vain = spill.gave_up() == 0 || matches!(outcome, Ok(Progress::TakenBack));
         match outcome {
-            Ok(Progress::TakenBack) => {
-                work.taken_back.insert(table, slot_bytes_of(generation));
+            Ok(Progress::TakenBack | Progress::Done) if in_vain => {
+                work.kept.insert(generation.id, slot_bytes_of(generation));
             }
             Ok(Progress::Done) => {
-                work.taken_back.remove(&table);
+                work.kept.remove(&generation.id);
                 self.spilling.set_ended();
             }
             _ => {}

@@ -105,8 +105,8 @@ impl HashIndex {
     /// Takes out of a shard what a run has by now: of each of these tags the last places, and the floor if they had one. The tags ascend.
     ///
     /// Where other places lie by now at the end of a tag's places, they stay, and a floor under them hides those of the run. The tags that
-    /// have none are returned, to be pulled up first; nothing has happened then. A place that is not `is_old` is another one: its record has
-    /// come to where one of the run lay in an earlier life of the segment. `taken` is called for each tag of which places were taken out, then
+    /// have none are returned, to be pulled up first; nothing has happened then. A first place that is not `is_old` is another one: its record has
+    /// come to where that of the run lay in an earlier life of the segment. `taken` is called for each tag of which places were taken out, then
     /// `done`, all under the shard's lock.
     pub(crate) fn take_out(
         &self,
@@ -121,7 +121,8 @@ impl HashIndex {
         for tag in spilled {
             let (places, has_floor) = shard.places(tag_of(tag.hash));
             let same_end = self.same_end(&shard, tag, places, has_floor);
-            if let Some(range) = same_end.filter(|_| tag.places.iter().all(|place| is_old(*place))) {
+            // Those behind the first are older, but may have been moved since.
+            if let Some(range) = same_end.filter(|_| tag.places.first().is_none_or(|place| is_old(*place))) {
                 ranges.push(range);
                 of_run.push(tag);
             } else if !has_floor {

@@ -39,6 +39,8 @@ pub(crate) struct Spill<D: Device> {
     made: Vec<Arc<RunFile<D>>>,
     /// Once all is written.
     giving_up: Option<GivingUp<D>>,
+    /// How many tags memory has given up places of.
+    gave_up: usize,
 }
 
 /// The shards are giving up their places.
@@ -84,12 +86,17 @@ impl<D: Device> Spill<D> {
         let runs = tables.table_or_new(table);
         let number = runs.set().manifest.next_run;
         let removals = Arc::clone(&tables.removals);
-        Spill { runs, removals, number, shard: 0, output: None, made: Vec::new(), giving_up: None }
+        Spill { runs, removals, number, shard: 0, output: None, made: Vec::new(), giving_up: None, gave_up: 0 }
     }
 
     /// Whether shards are giving up places, or take them back: no merge may end, and no checkpoint begin, before that is over.
     pub(crate) fn is_giving_up(&self) -> bool {
         self.giving_up.is_some()
+    }
+
+    /// How many tags memory has given up places of.
+    pub(crate) fn gave_up(&self) -> usize {
+        self.gave_up
     }
 
     /// Whether shards take back what they have given up.
@@ -181,7 +188,7 @@ impl<D: Device> Spill<D> {
         let giving_up = self.giving_up.as_mut().expect("the caller has looked");
         let mut given = 0;
         while giving_up.shard < SHARDS && given < STEP_TAGS {
-            match giving_up.next_shard(&self.runs, above) {
+            match giving_up.next_shard(&self.runs, above, &mut self.gave_up) {
                 Ok(Some(tags)) => given += tags,
                 Ok(None) => return Ok(Progress::Part),
                 Err(error) => {
@@ -225,11 +232,15 @@ impl<D: Device> Spill<D> {
 
 impl<D: Device> GivingUp<D> {
     /// Has the next shard give up what the run has. Returns how many tags that are; `None` if the table is gone.
-    fn next_shard(&mut self, runs: &SpilledTable<D>, above: &Above<'_>) -> Result<Option<usize>> {
+    /// Those that have are added to `gave_up`.
+    fn next_shard(&mut self, runs: &SpilledTable<D>, above: &Above<'_>, gave_up: &mut usize) -> Result<Option<usize>> {
         let shard = self.shard;
         let tags = self.tags_of(shard, runs.table)?;
         loop {
-            let count = |tag: &TagPlaces| tag.places.iter().for_each(|place| runs.count(shard, *place, 1));
+            let count = |tag: &TagPlaces| {
+                tag.places.iter().for_each(|place| runs.count(shard, *place, 1));
+                *gave_up += 1;
+            };
             let unfounded = above.index.take_out(shard, &tags, above.is_old, count, || self.count_in(runs, shard + 1));
             if unfounded.is_empty() {
                 self.shard += 1;

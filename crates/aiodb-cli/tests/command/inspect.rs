@@ -11,7 +11,7 @@ fn stat_describes_the_store() {
     let place = Place::new();
     place.run("put", &["k", "v", "--index", "hash"]).exits(0);
     let text = place.run("stat", &[]).exits(0).text();
-    for part in ["store\n", "device\n", "segment size", "recovery at opening", "default  hash"] {
+    for part in ["store\n", "device\n", "segment size", "recovery at opening", "default    hash"] {
         assert!(text.contains(part), "{part:?} is missing in\n{text}");
     }
     let json = place.run("stat", &["--json", "--backend", "threads"]).exits(0).json();

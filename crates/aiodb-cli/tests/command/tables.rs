@@ -52,7 +52,7 @@ fn what_memory_keeps_of_a_table_is_chosen_and_changed() {
     place.run("truncate", &["users", "--yes"]).exits(0);
     assert_eq!(modes(), ("disk".into(), "disk".into()));
     let text = place.run("stat", &[]).exits(0).text();
-    assert!(text.contains("disk  ~100 %"), "an empty table has all keys in memory: {text}");
+    assert!(text.contains("disk ~100 %"), "an empty table has all keys in memory: {text}");
     place.run("alter-table", &["users"]).exits(2);
     place.run("alter-table", &["nobody", "--keys", "memory"]).exits(3);
 }

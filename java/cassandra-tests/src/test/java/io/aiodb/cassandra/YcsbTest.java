@@ -56,11 +56,27 @@ final class YcsbTest {
         try (CqlSession session = nodes.session(1)) {
             long rows = session.execute("SELECT count(*) FROM ycsb." + memtable).one().getLong(0);
             assertTrue(rows >= RECORDS, rows + " rows");
-            String used = session.execute("SELECT memtable FROM system_schema.tables WHERE keyspace_name = 'ycsb' AND table_name = '"
-                            + memtable + "'")
-                    .one()
-                    .getString(0);
-            assertEquals(memtable, used);
+            assertEquals(memtable, memtable(session, memtable));
+        }
+    }
+
+    private static String memtable(CqlSession session, String table) {
+        String statement = "SELECT memtable FROM system_schema.tables WHERE keyspace_name = 'ycsb' AND table_name = '" + table + "'";
+        return session.execute(statement).one().getString(0);
+    }
+
+    @Test
+    void theMemtableChangesWhileRecordsAreRead(Nodes nodes) throws Exception {
+        String[] properties = {"table=changed", "cassandra.table_options=memtable = 'aiodb'"};
+        assertEquals(0, ycsb(nodes, "load", "readonly", properties).exitCode());
+        Ended ended = ycsb(
+                nodes, "run", "readonly", "table=changed", "operationcount=1000000000", "maxexecutiontime=8",
+                "cassandra.memtable_at=0:aiodb,2:skiplist");
+        assertEquals(0, ended.exitCode(), ended.output());
+        assertTrue(ended.output().contains("change: is skiplist after "), ended.output());
+        assertTrue(!ended.output().contains("Return=NOT_FOUND"), ended.output());
+        try (CqlSession session = nodes.session(1)) {
+            assertEquals("skiplist", memtable(session, "changed"));
         }
     }
 

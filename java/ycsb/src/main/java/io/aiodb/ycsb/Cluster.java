@@ -162,6 +162,11 @@ final class Cluster implements AutoCloseable {
         }
     }
 
+    /** Gives a table another memtable. */
+    void alterMemtable(String table, String memtable) {
+        session.execute("ALTER TABLE " + quoted(table) + " WITH memtable = '" + memtable + "'");
+    }
+
     /** Runs a read. */
     ResultSet read(String statement, Object... values) {
         return session.execute(bind(statement, readLevel, values));

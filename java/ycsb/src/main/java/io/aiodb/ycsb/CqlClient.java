@@ -27,6 +27,8 @@ import site.ycsb.workloads.CoreWorkload;
  *   <li>{@code cassandra.keyspace} (ycsb), {@code cassandra.replication}: the factor of a keyspace that is made (1),
  *       {@code cassandra.table_options}: what stands behind WITH in the table that is made, as {@code memtable = 'aiodb'};
  *       {@code cassandra.truncate}: {@code true} empties the table before anything else (false)
+ *   <li>{@code cassandra.memtable_at}: the memtable of the table from given seconds of the run on, by ALTER TABLE, as {@code
+ *       0:hot,60:cold}; see {@link Changes}. By default it is left as it is
  *   <li>{@code cassandra.readconsistencylevel}, {@code cassandra.writeconsistencylevel} (QUORUM)
  *   <li>{@code cassandra.entry}: {@code token} (default): a node that has a replica; {@code spread}: each node in turn;
  *       {@code one}: all through the first of {@code hosts}
@@ -36,6 +38,8 @@ import site.ycsb.workloads.CoreWorkload;
 public final class CqlClient extends DB {
     /** The column of the key. */
     static final String KEY = "y_id";
+
+    private static final String MEMTABLE_AT = "cassandra.memtable_at";
 
     private final Shared shared = Shared.ofThisProcess();
     private Cluster cluster;
@@ -51,6 +55,9 @@ public final class CqlClient extends DB {
                 connected.makeTable(table, new Record(properties).fields());
                 return connected;
             });
+            shared.open(
+                    Changes.class,
+                    () -> Changes.begin(MEMTABLE_AT, properties, memtable -> cluster.alterMemtable(table, memtable)));
         } catch (Exception failure) {
             shared.refuse("use the cluster", failure);
         }

@@ -31,6 +31,8 @@ import site.ycsb.Status;
  *   <li>{@code store.durability}: what an acknowledged write has survived: {@code sync} (default), {@code interval} or
  *       {@code none}; of a server also the least that it must give
  *   <li>every other {@code store.NAME}: the parameter NAME of that kind of store
+ *   <li>{@code modes_at}: the storage modes of the table, keys and values, from given seconds of the run on, as {@code
+ *       0:memory/memory,60:memory/disk}; see {@link Changes}. By default they are left as they are
  * </ul>
  */
 public final class StoreClient extends DB {
@@ -39,6 +41,7 @@ public final class StoreClient extends DB {
     private static final String PREFIX = "store.";
     private static final String DIRECTORY = PREFIX + "directory";
     private static final String DURABILITY = PREFIX + "durability";
+    private static final String MODES_AT = "modes_at";
     private static final int LOCKS = 1024;
 
     /** Kinds of stores on servers, which are refused where they give less than a parameter asks for. */
@@ -66,6 +69,7 @@ public final class StoreClient extends DB {
             record = new Record(properties);
             durability = durability(properties);
             opened = shared.open(Opened.class, () -> open(kind, properties));
+            shared.open(Changes.class, () -> Changes.begin(MODES_AT, properties, new Modes(opened.store, properties)));
         } catch (Exception failure) {
             shared.refuse("open the store", failure);
         }

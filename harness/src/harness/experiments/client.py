@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
 from harness.fields import Value
-from harness.flatness import FLAT_FRACTION, NOT_FLAT, STAYED_FRACTION, WINDOW_SECONDS, Steady, steady
+from harness.flatness import FLAT_FRACTION, NOT_FLAT, STAYED_FRACTION, WINDOW_SECONDS, steady
 from harness.rows import Metric, Row
 from harness.steps import BadOutputError, Finished, Place
 from harness.ycsb_output import latencies, mean_latencies, rates, read_report, read_status
@@ -185,7 +186,7 @@ def measured_row(finished: Finished, point: Mapping[str, Value], place: Place, s
     said += offered_marks(offered, found.rate_per_s)
     if missing := report.returned("NOT_FOUND"):
         said.append(f"{missing} records not found")
-    values, curves = _latencies(place, finished.step.name, found, bool(offered))
+    values, curves = latencies_of(place, finished.step.name, found.from_s, math.inf, bool(offered))
     since = status[0].t_s - status[0].at
     return Row(
         point,
@@ -199,14 +200,15 @@ def measured_row(finished: Finished, point: Mapping[str, Value], place: Place, s
     )
 
 
-def _latencies(
-    place: Place, step: str, found: Steady, intended: bool
+def latencies_of(
+    place: Place, step: str, from_s: float, until_s: float, intended: bool = False
 ) -> tuple[dict[str, float], dict[str, tuple[tuple[float, float], ...]]]:
+    """What the histograms of a step say of a time, in seconds since 1970: values, and curves by kind of operation."""
     values: dict[str, float] = {}
     curves: dict[str, tuple[tuple[float, float], ...]] = {}
     for kind in KINDS:
         path = place.kept / f"{step}-{'Intended-' if intended else ''}{kind}.hdr"
-        if of := latencies(path, found.from_s, CURVE):
+        if of := latencies(path, from_s, CURVE, until_s):
             name = kind.lower()
             values |= {
                 f"{name}_mean_us": of.mean_us,

@@ -13,6 +13,7 @@ from harness.experiments.memory_full import MemoryFull
 from harness.experiments.mixed_replicas import MixedReplicas
 from harness.experiments.queue_depth import QueueDepth
 from harness.experiments.serve import Serve
+from harness.experiments.storage_modes import StorageModes
 from harness.experiments.ycsb import Ycsb
 
 EXPERIMENTS: MappingProxyType[str, Experiment] = MappingProxyType(
@@ -30,6 +31,7 @@ EXPERIMENTS: MappingProxyType[str, Experiment] = MappingProxyType(
             Serve(),
             DirectAccess(),
             MixedReplicas(),
+            StorageModes(),
         )
     }
 )

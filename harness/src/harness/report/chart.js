@@ -132,6 +132,35 @@
     context.restore();
   };
 
+  // Lines across the chart, each with what begins there, written as wide as there is room until the next one.
+  const drawMoments = (plot, chart) => {
+    if (!chart.moments || !chart.moments.length) return;
+    const { ctx: context, bbox } = plot;
+    const dots = devicePixelRatio;
+    const right = bbox.left + bbox.width;
+    const lefts = chart.moments.map(([at]) => plot.valToPos(at, "x", true));
+    context.save();
+    context.font = `${11 * dots}px system-ui, sans-serif`;
+    context.textBaseline = "top";
+    context.textAlign = "left";
+    context.lineWidth = dots;
+    context.setLineDash([2 * dots, 3 * dots]);
+    context.strokeStyle = context.fillStyle = colour("ink");
+    chart.moments.forEach(([, name], number) => {
+      const left = lefts[number];
+      if (left < bbox.left - dots || left > right) return;
+      context.beginPath();
+      context.moveTo(left, bbox.top);
+      context.lineTo(left, bbox.top + bbox.height);
+      context.stroke();
+      const room = Math.min(lefts[number + 1] ?? right, right) - left - 8 * dots;
+      wrap(name, room / (5.8 * dots)).split("\n").forEach((line, below) => {
+        context.fillText(line, left + 4 * dots, bbox.top + (2 + 13 * below) * dots);
+      });
+    });
+    context.restore();
+  };
+
   // Of each series the nearest point with a value, if it is near the pointer.
   const nearest = (chart, maximum) => (plot, number, hovered, at) => {
     if (number === 0) return hovered;
@@ -159,7 +188,9 @@
       const intervals = chart.series.flatMap((series) => (series.marks || []).map((mark) => mark[3] || 0));
       if (chart.yLog) return [low / 1.4, 1.4 * Math.max(high, Math.min(Math.max(0, ...intervals), 3 * high))];
       const most = Math.max(high, Math.min(Math.max(0, ...intervals), 1.6 * high));
-      return [0, most > 0 ? most * 1.08 : 1];
+      // What is written at moments has the room above.
+      const above = chart.moments && chart.moments.length ? 1.3 : 1.08;
+      return [0, most > 0 ? most * above : 1];
     },
   });
 
@@ -227,7 +258,7 @@
       legend: { live: !chart.low, markers: { width: 3 } },
       cursor: { dataIdx: nearest(chart, 60), points: { size: 9 }, drag: { x: true, y: false } },
       hooks: {
-        drawClear: [(plot) => drawSpans(plot, chart)],
+        drawClear: [(plot) => drawSpans(plot, chart), (plot) => drawMoments(plot, chart)],
         draw: [(plot) => drawMarks(plot, chart)],
       },
       series: [

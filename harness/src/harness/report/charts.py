@@ -44,6 +44,7 @@ def chart(figure: Figure) -> Chart:
         "percentiles": figure.percentiles,
         "categories": list(figure.categories),
         "spans": [[round(began, 2), round(ended, 2)] for began, ended in figure.spans],
+        "moments": [[round(at, 2), name] for at, name in figure.moments],
         "series": drawn,
     }
 

@@ -67,6 +67,8 @@ class Figure:
     percentiles: bool = False
     # Parts of the x axis that are shaded, for the reason that the note gives.
     spans: tuple[tuple[float, float], ...] = ()
+    # Places of the x axis that are marked by a line, and what begins there.
+    moments: tuple[tuple[float, str], ...] = ()
 
 
 @dataclass(frozen=True)

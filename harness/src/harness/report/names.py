@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
+from harness.experiments.storage_modes import AGAIN, plain
 from harness.fields import Levels, Value
 from harness.results import Point, Results
 from harness.stores.cassandra import ENGINES, MIXED
@@ -21,6 +22,8 @@ _AXES = MappingProxyType(
         "data_gb": ("GB", "GB"),
         "rows": ("row", "rows"),
         "size": ("in size", "in size"),
+        "field_bytes": ("byte a value", "bytes a value"),
+        "memory_times": ("times the memory", "times the memory"),
     }
 )
 # Levels that are words already, in other words.
@@ -56,16 +59,26 @@ _LEVELS = MappingProxyType(
         "uring": "io_uring",
     }
 )
-# What is called a store and is none of the registry: as people call it, and its colour.
-_CLUSTERS = MappingProxyType({MIXED: ("mixed engines", "c6")})
-# Axes whose levels are stores.
-_OF_STORES = ("engine",)
+# What has a colour of its own, as a store has, and is none of the registry: as people call it, and its colour.
+_OTHERS = MappingProxyType(
+    {
+        MIXED: ("mixed engines", "c6"),
+        "auto/auto": ("what is asked for in memory", "c5"),
+        "memory/memory": ("keys and values in memory", "c2"),
+        "memory/disk": ("keys in memory, values on disk", "c0"),
+        "disk/disk": ("keys and values on disk", "c1"),
+    }
+)
+# Axes whose levels have colours of their own.
+_COLOURED = ("engine", "modes")
 
 
 def store_name(store: str) -> str:
     """A store, or the engine of a table, as people call it."""
-    if store in _CLUSTERS:
-        return _CLUSTERS[store][0]
+    if store in _OTHERS:
+        return _OTHERS[store][0]
+    if store.endswith(AGAIN):
+        return f"{store_name(plain(store))}{AGAIN}"
     known = {**{name: of.title for name, of in STORES.items()}, **{name: of.title for name, of in ENGINES.items()}}
     if store in known:
         return known[store]
@@ -75,15 +88,15 @@ def store_name(store: str) -> str:
 
 def store_colour(store: str) -> str:
     """The colour of a store or engine, by its name in style.css; of an unknown one the first."""
-    if store in _CLUSTERS:
-        return _CLUSTERS[store][1]
+    if store in _OTHERS:
+        return _OTHERS[store][1]
     known = {**{name: of.colour for name, of in STORES.items()}, **{name: of.colour for name, of in ENGINES.items()}}
     return known.get(store) or known.get(store.partition("-")[0], "c0")
 
 
 def level_name(axis: str, level: Value) -> str:
     """A level in words: `30 clients`."""
-    if axis in _OF_STORES:
+    if axis in _COLOURED:
         return store_name(str(level))
     if axis in _AXES and isinstance(level, int | float):
         one, many = _AXES[axis]
@@ -105,7 +118,7 @@ def point_name(results: Results, point: Point, without: Iterable[str] = ()) -> s
     """A point in words, without what is the same for all: store first, then the axes in their order."""
     left_out = set(without)
     words = [store_name(point.store)] if len(results.variant.stores) > 1 and "store" not in left_out else []
-    axes = sorted((axis for axis in varying(results) if axis not in left_out), key=lambda axis: axis not in _OF_STORES)
+    axes = sorted((axis for axis in varying(results) if axis not in left_out), key=lambda axis: axis not in _COLOURED)
     words += [level_name(axis, point.levels[axis]) for axis in axes if axis in point.levels]
     return ", ".join(words) or store_name(str(point.levels.get("engine", point.store)))
 

@@ -15,6 +15,7 @@ from harness.report.answers import (
     mixed_replicas,
     queue_depth,
     serve,
+    storage_modes,
     ycsb,
 )
 from harness.results import Results
@@ -32,6 +33,7 @@ ANSWERS: MappingProxyType[str, Callable[[Results], Answer]] = MappingProxyType(
         "serve": serve.answer,
         "direct-access": direct_access.answer,
         "mixed-replicas": mixed_replicas.answer,
+        "storage-modes": storage_modes.answer,
     }
 )
 

@@ -15,6 +15,7 @@ from harness.report.figures import (
     mixed_replicas,
     queue_depth,
     serve,
+    storage_modes,
     ycsb,
 )
 from harness.results import Results
@@ -32,6 +33,7 @@ FIGURES: MappingProxyType[str, Callable[[Results], Sequence[Figure | HeatMap]]] 
         "serve": serve.figures,
         "direct-access": direct_access.figures,
         "mixed-replicas": mixed_replicas.figures,
+        "storage-modes": storage_modes.figures,
     }
 )
 

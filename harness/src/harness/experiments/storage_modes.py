@@ -103,8 +103,8 @@ class StorageModes(Experiment):
         *client.METRICS,
         Metric("keys_in_memory", "keys in memory at the end, part", "1"),
         Metric("values_in_memory", "values in memory at the end, part", "1"),
-        Metric("change_us", "until the change was made", "µs"),
-        Metric("after_per_s", f"throughput in the {AFTER_SECONDS:g} s after it", "1/s"),
+        Metric("change_us", "until the change in flight was made", "µs"),
+        Metric("after_per_s", f"throughput in the {AFTER_SECONDS:g} s from when it was asked for", "1/s"),
     )
     notes = Notes(
         durability="as the parameter says; Cassandra's commit log is `batch` for `sync`, and `periodic` for `interval`",
@@ -118,6 +118,9 @@ class StorageModes(Experiment):
             "Modes are changed within the client's process (`Table.setModes`), over Cassandra by ALTER TABLE to a "
             "memtable configuration that differs in them. A point of its own begins with that, before its first "
             "operation; what is wanted in memory comes there in the background while it is measured.",
+            "Modes say what comes to memory. What is there already stays until others need the room: after a change in "
+            "flight a table may have more in memory than one that was opened with these modes. Keys that were written "
+            "lately are in memory in all modes.",
             "Parts in memory are the store's own estimates, when the modes ended. Over Cassandra nothing is said: a "
             "node's JMX has them.",
         ),
@@ -204,8 +207,14 @@ class StorageModes(Experiment):
         status = read_status(finished.log)
         if len(status) < 2:
             raise BadOutputError("the client said nothing while modes were changed")
-        made = [_row(point, stage, status, finished, place) for point, stage in zip(points, stages, strict=True)]
-        return [row for row in made if row is not None]
+        parts = [_part(point, stage, status, finished, place) for point, stage in zip(points, stages, strict=True)]
+        # The modes at the beginning are set before the first operation.
+        noticed = [{}, *(_noticed(stage, status) for stage in stages[1:])]
+        return [
+            dataclasses.replace(row, values={**row.values, **values})
+            for row, values in zip(parts, noticed, strict=True)
+            if row is not None
+        ]
 
 
 def records(run: Run) -> int:
@@ -326,7 +335,7 @@ def _stages(finished: Finished) -> list[Stage]:
     ]
 
 
-def _row(
+def _part(
     point: Mapping[str, Value], stage: Stage, status: Sequence[Status], finished: Finished, place: Place
 ) -> Row | None:
     """What was measured with these modes; None where the time was too short to say."""
@@ -337,10 +346,6 @@ def _row(
     since = status[0].t_s - status[0].at
     values, curves = client.latencies_of(place, finished.step.name, found.from_s, found.to_s)
     values |= {"operations_per_s": found.rate_per_s, "began_s": round(stage.began_s, 3), **stage.found}
-    # The modes at the beginning are set before the first operation.
-    if stage.asked_s > status[0].t_s:
-        values["change_us"] = 1000 * stage.change_ms
-        values |= _after(status, stage.asked_s)
     # From the last line before the change, so that the curves of all stages make one without a gap.
     earlier = [of for of in status if of.t_s < stage.asked_s]
     whole = [*earlier[-1:], *(of for of in status if stage.asked_s <= of.t_s <= stage.ended_s)]
@@ -349,9 +354,10 @@ def _row(
     return Row(point, values, window, None, marks, tuple(rates(whole)), tuple(mean_latencies(whole)), curves)
 
 
-def _after(status: Sequence[Status], asked_s: float) -> dict[str, float]:
-    """The throughput of the first seconds from when a change was asked for, the change included."""
-    after = [of for of in status if asked_s <= of.t_s <= asked_s + AFTER_SECONDS + 1]
-    if len(after) < 2:
-        return {}
-    return {"after_per_s": (after[-1].operations - after[0].operations) / (after[-1].at - after[0].at)}
+def _noticed(stage: Stage, status: Sequence[Status]) -> dict[str, float]:
+    """How long a change in flight took, and the throughput of the first seconds from when it was asked for."""
+    values = {"change_us": 1000 * stage.change_ms}
+    after = [of for of in status if stage.asked_s <= of.t_s <= stage.asked_s + AFTER_SECONDS + 1]
+    if len(after) > 1:
+        values["after_per_s"] = (after[-1].operations - after[0].operations) / (after[-1].at - after[0].at)
+    return values

@@ -44,7 +44,7 @@ def _in_flight(results: Results, points: list[Point]) -> Answer:
     for title, of in grouped(
         points, lambda point: f"{data_name(point)}, {level_name('threads', point.levels['threads'])}"
     ).items():
-        told = joined([f"{store_name(str(point.levels['modes']))} {said(point, RATE, '1/s')}" for point in of])
+        told = joined([_told(point) for point in of])
         changed = [point for point in of if median(point, "after_per_s") is not None]
         parts.append(f"{title}: {told}{_noticed(of, changed)}")
         for point in of:
@@ -52,6 +52,17 @@ def _in_flight(results: Results, points: list[Point]) -> Answer:
             if point in changed:
                 shown.append(Shown("right after the change to it", point, "after_per_s"))
     return Answer(f"{'; '.join(parts)}.", shown, _no_figure(results))
+
+
+def _told(point: Point) -> str:
+    """What a table does with some modes, and what of it is in memory then."""
+    parts = [
+        f"{share:.0%} of {name}"
+        for name in ("keys", "values")
+        if (share := median(point, f"{name}_in_memory")) is not None
+    ]
+    held = f" (in memory {', '.join(parts)})" if parts else ""
+    return f"{store_name(str(point.levels['modes']))} {said(point, RATE, '1/s')}{held}"
 
 
 def _noticed(of: list[Point], changed: list[Point]) -> str:

@@ -107,11 +107,16 @@ final class Changes implements AutoCloseable {
 
     /** Makes no further change, and says what is found at the end. */
     @Override
-    public void close() throws InterruptedException {
-        if (thread != null) {
-            thread.interrupt();
-            thread.join();
-            say(target.found());
+    public void close() {
+        if (thread == null) {
+            return;
         }
+        thread.interrupt();
+        try {
+            thread.join();
+        } catch (InterruptedException ending) {
+            Thread.currentThread().interrupt();
+        }
+        say(target.found());
     }
 }

@@ -54,8 +54,9 @@ final class Changes implements AutoCloseable {
 
     /** The changes that a text names, in the order of their seconds. */
     static List<Change> parse(String property, String given) {
-        List<Change> changes =
-                Arrays.stream(given.split(",")).map(of -> change(property, given, of)).toList();
+        List<Change> changes = Arrays.stream(given.split(",", -1))
+                .map(text -> change(property, given, text))
+                .toList();
         for (int number = 1; number < changes.size(); number++) {
             if (changes.get(number).second <= changes.get(number - 1).second) {
                 throw refused(property, given);

@@ -23,6 +23,8 @@ PLACE = Place(Path("/scratch"), Path("/kept"), CHECKOUT, CHECKOUT / "target" / "
         ("load", "night", ["java"], ["iproute2"]),
         ("serve", "night", ["release"], ["iproute2", "redis-server", "redis-tools", "util-linux", "fio"]),
         ("grow", "night-rate", ["java"], ["iproute2"]),
+        ("storage-modes", "night-switch", ["ycsb"], ["iproute2"]),
+        ("storage-modes", "night-cassandra", ["java"], ["iproute2"]),
     ],
 )
 def test_a_variant_says_what_it_needs(campaign: str, variant: str, built: list[str], installed: list[str]) -> None:

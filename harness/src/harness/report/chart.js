@@ -186,10 +186,11 @@
     y: (_, low, high) => {
       if (low === null || high === null) return [0, 1];
       const intervals = chart.series.flatMap((series) => (series.marks || []).map((mark) => mark[3] || 0));
-      if (chart.yLog) return [low / 1.4, 1.4 * Math.max(high, Math.min(Math.max(0, ...intervals), 3 * high))];
-      const most = Math.max(high, Math.min(Math.max(0, ...intervals), 1.6 * high));
       // What is written at moments has the room above.
-      const above = chart.moments && chart.moments.length ? 1.3 : 1.08;
+      const moments = chart.moments && chart.moments.length;
+      const above = chart.yLog ? (moments ? 2.5 : 1.4) : (moments ? 1.3 : 1.08);
+      if (chart.yLog) return [low / 1.4, above * Math.max(high, Math.min(Math.max(0, ...intervals), 3 * high))];
+      const most = Math.max(high, Math.min(Math.max(0, ...intervals), 1.6 * high));
       return [0, most > 0 ? most * above : 1];
     },
   });
@@ -258,8 +259,8 @@
       legend: { live: !chart.low, markers: { width: 3 } },
       cursor: { dataIdx: nearest(chart, 60), points: { size: 9 }, drag: { x: true, y: false } },
       hooks: {
-        drawClear: [(plot) => drawSpans(plot, chart), (plot) => drawMoments(plot, chart)],
-        draw: [(plot) => drawMarks(plot, chart)],
+        drawClear: [(plot) => drawSpans(plot, chart)],
+        draw: [(plot) => drawMoments(plot, chart), (plot) => drawMarks(plot, chart)],
       },
       series: [
         {

@@ -215,6 +215,7 @@ def test_the_moments_of_the_switch_are_marked_with_what_begins_there() -> None:
             (79.7, "keys and values on disk"), (119.7, "keys and values in memory"),
         ]  # fmt: skip
         assert drawn(figure)
+        assert "when each of the modes ended: 100% and 90%; 100% and 10%; 5% and 0%; 100% and 80%." in figure.note
     throughput = figures(results)[0]
     assert isinstance(throughput, Figure)
     (line,) = throughput.series

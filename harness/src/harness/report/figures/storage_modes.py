@@ -58,7 +58,7 @@ def _over_time(results: Results) -> list[Figure]:
         moments = _moments(points)
         note = "Dotted: from there on the table has these modes"
         note += " (first repetition)." if max(len(point.rows) for point in points) > 1 else "."
-        note += f" {_workload(results)}. Each second a point."
+        note += f" {_workload(results)}. Each second a point.{_held(points)}"
         axis = "seconds since the first operation"
         rates = _lines(points, lambda row: row.series)
         late = _lines(points, lambda row: [of for of in row.latency_us if of[1] > 0])
@@ -67,6 +67,18 @@ def _over_time(results: Results) -> list[Figure]:
             Figure(f"{title}: mean latency while modes change", note, axis, "µs", late, y_log=True, moments=moments),
         ]
     return drawn
+
+
+def _held(points: Sequence[Point]) -> str:
+    """What of the table was in memory when each of the modes ended, in the first repetition: modes say what comes
+    there, and not what is there already."""
+    values = [point.rows[0].values for point in points if point.rows]
+    parts = [
+        f"{of['keys_in_memory']:.0%} and {of['values_in_memory']:.0%}"
+        for of in values
+        if "keys_in_memory" in of and "values_in_memory" in of
+    ]
+    return f" Of keys and of values in memory when each of the modes ended: {'; '.join(parts)}." if parts else ""
 
 
 def _moments(points: Sequence[Point]) -> tuple[tuple[float, str], ...]:

@@ -27,8 +27,9 @@ from harness.stores.embedded import AiodbLsm
 from harness.stores.registry import STORES
 from harness.ycsb_output import Status, mean_latencies, rates, read_status
 
-# Keys and values, as the store has them.
-MODES = ("auto/auto", "memory/memory", "memory/disk", "disk/disk")
+# Keys and values, as the store has them, in the order in which they are measured by themselves: what comes to memory
+# under one of them stays there under the next, which would have it there as well.
+MODES = ("disk/disk", "auto/auto", "memory/disk", "memory/memory")
 # The same once more behind others, where they come one after the other.
 AGAIN = " again"
 LEVELS = (*MODES, *(f"{modes}{AGAIN}" for modes in MODES))
@@ -120,7 +121,8 @@ class StorageModes(Experiment):
             "operation; what is wanted in memory comes there in the background while it is measured.",
             "Modes say what comes to memory. What is there already stays until others need the room: after a change in "
             "flight a table may have more in memory than one that was opened with these modes. Keys that were written "
-            "lately are in memory in all modes.",
+            "lately are in memory in all modes. Modes by themselves are therefore measured from those on that bring "
+            "least to memory.",
             "Parts in memory are the store's own estimates, when the modes ended. Over Cassandra nothing is said: a "
             "node's JMX has them.",
         ),
@@ -184,7 +186,9 @@ class StorageModes(Experiment):
         load = client.command(place, "load", called, workload, properties, LOADING_THREADS)
         steps = [Step("load", load, 600 + records(run) / 500)]
         if warm_s := int(run.parameters["warm_up_seconds"]):
-            warm = (*properties, *client.measuring(place, "warm-up", workload, warm_s))
+            _, schedule, *_ = _measured(run)[0]
+            first, *_ = schedule.split(",")
+            warm = (*properties, first, *client.measuring(place, "warm-up", workload, warm_s))
             most = max(int(threads) for threads in run.swept["threads"])
             steps.append(Step("warm-up", client.command(place, "run", called, workload, warm, most), 300 + 2 * warm_s))
         for name, schedule, seconds, points in _measured(run):
@@ -262,6 +266,7 @@ def _measured(run: Run) -> list[tuple[str, str, int, tuple[Mapping[str, Value], 
     """The steps that measure: name, schedule of the changes, seconds, points."""
     stage, points = int(run.parameters["stage_seconds"]), list(run.points())
     if not stage:
+        points.sort(key=lambda point: MODES.index(str(point["modes"])))
         return [
             (
                 f"{str(point['modes']).replace('/', '-')}-{point['threads']}",

@@ -240,7 +240,15 @@ def test_modes_are_compared_at_each_number_of_clients() -> None:
     rates = {("memory/memory", 12): 50.0, ("memory/disk", 12): 80.0, ("disk/disk", 12): 20.0}
     rates |= {("memory/memory", 100): 900.0, ("memory/disk", 100): 300.0, ("disk/disk", 100): 100.0}
     rows = [
-        Row(point, {"operations_per_s": rates[str(point["modes"]), int(point["threads"])], "read_p99_us": 5.0}, (0, 9))
+        Row(
+            point,
+            {
+                "operations_per_s": rates[str(point["modes"]), int(point["threads"])],
+                "read_p99_us": 5.0,
+                "keys_in_memory": 0.5,
+            },
+            (0, 9),
+        )
         for point in run.points()
     ]
     results = results_of(run, rows, BY_ITSELF)
@@ -251,7 +259,10 @@ def test_modes_are_compared_at_each_number_of_clients() -> None:
     assert [mark.y for mark in throughput.series[0].marks] == [50.0, 900.0]
     assert drawn(late)
     sentence = answer(results).sentence
-    assert "12 clients: keys in memory, values on disk 80.0/s, keys and values in memory 50.0/s" in sentence
+    assert (
+        "12 clients: keys in memory, values on disk 80.0/s (in memory 50% of keys), keys and values in memory"
+        in sentence
+    )
     assert "100 clients: keys and values in memory 900/s" in sentence
     assert json.dumps(chart(throughput))
 

@@ -26,9 +26,7 @@ def _by_clients(results: Results, points: list[Point]) -> Answer:
         told = []
         for clients, at in grouped(of, lambda point: str(point.levels["threads"])).items():
             ordered = sorted(at, key=lambda point: -(median(point, RATE) or 0.0))
-            named = joined(
-                [f"{store_name(str(point.levels['modes']))} {said(point, RATE, '1/s')}" for point in ordered]
-            )
+            named = joined([_told(point) for point in ordered])
             told.append(f"{level_name('threads', int(clients))}: {named}")
         parts.append(f"{data}, with {'; '.join(told)}")
         for modes, curve in grouped(of, lambda point: str(point.levels["modes"])).items():

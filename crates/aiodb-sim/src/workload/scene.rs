@@ -1,6 +1,6 @@
 //! The scenes by name: which seeds know them, and what each needs of a run.
 
-use aiodb::{Compression, IndexKind};
+use aiodb::{Compression, IndexKind, TableModes};
 
 use super::trouble::Trouble;
 use crate::script::Setup;
@@ -130,6 +130,7 @@ impl Scene {
         setup.inline_bytes.resize(setup.tables.len(), 0);
         setup.block_compression.resize(setup.tables.len(), Compression::None);
         setup.filtered.resize(setup.tables.len(), false);
+        setup.modes.resize(setup.tables.len(), TableModes::default());
         setup.compression.iter_mut().filter(|_| plain).for_each(|compression| *compression = Compression::None);
     }
 }

@@ -102,7 +102,16 @@ fn sizes_have_binary_units_and_exact_bytes() {
 fn tables_are_aligned_and_estimates_are_marked() {
     let text = to_text(&stats());
     let lines: Vec<&str> = text.lines().rev().take(6).collect();
-    assert_eq!(lines[3], "sessions   hash        ~1,234,567      3.00 MiB      5.00 GiB      9.00 GiB       0   zstd:3");
-    assert_eq!(lines[4], "größe      lmdb         1,234,567      3.00 MiB      5.00 GiB      9.00 GiB       0   zstd:3");
-    assert_eq!(lines[5], "table      index             keys  index memory    index disk  uncompressed  inline   blocks");
+    assert_eq!(
+        lines[3],
+        "sessions   hash        ~1,234,567      3.00 MiB      5.00 GiB      9.00 GiB       0   zstd:3"
+    );
+    assert_eq!(
+        lines[4],
+        "größe      lmdb         1,234,567      3.00 MiB      5.00 GiB      9.00 GiB       0   zstd:3"
+    );
+    assert_eq!(
+        lines[5],
+        "table      index             keys  index memory    index disk  uncompressed  inline   blocks"
+    );
 }

@@ -19,6 +19,14 @@ fn key(number: u64) -> [u8; 8] {
     number.to_be_bytes()
 }
 
+/// A machine with a directory for a store, and the real one that LMDB has.
+fn simulated() -> (SimDevice, tempfile::TempDir) {
+    let (device, directory) = (SimDevice::new(1), scratch());
+    device.set_real_directory(directory.path());
+    device.create_dir(Path::new("/store")).expect("the simulated disk has room");
+    (device, directory)
+}
+
 #[test]
 fn overwriting_one_data_set_does_not_fill_the_disk() {
     for kind in KINDS {
@@ -228,9 +236,7 @@ fn large_values_that_were_overwritten_long_ago_give_their_space_back() {
 #[test]
 fn large_values_that_have_expired_give_their_space_back() {
     for kind in KINDS {
-        let (device, directory) = (SimDevice::new(1), scratch());
-        device.set_real_directory(directory.path());
-        device.create_dir(Path::new("/store")).expect("the simulated disk has room");
+        let (device, _directory) = simulated();
         let options = Options { segment_bytes: 64 << 10, background: false, ..Options::default() };
         let open = || Db::open_on(device.clone(), "/store", options.clone()).expect("the store opens");
         let db = open();
@@ -281,9 +287,7 @@ fn a_full_store_makes_room_of_what_is_dead() {
     for kind in KINDS {
         for how in ["overwrites", "deletes"] {
             let what = format!("{} after {how}", kind.name());
-            let (device, directory) = (SimDevice::new(1), scratch());
-            device.set_real_directory(directory.path());
-            device.create_dir(Path::new("/store")).expect("the simulated disk has room");
+            let (device, _directory) = simulated();
             let options = Options { segment_bytes: SEGMENT_BYTES, background: false, ..Options::default() };
             let db = Db::open_on(device.clone(), "/store", options).expect("a store can be made");
             let table = db.create_table("t", kind).expect("a table can be made");
@@ -341,9 +345,7 @@ fn overwrites_of_much_data_are_never_refused() {
     const SEGMENTS: u64 = 48;
     for (kind, length) in [(IndexKind::Lmdb, 2048), (IndexKind::Lsm, 2048), (IndexKind::Lsm, 1024)] {
         let what = format!("{}, values of {length} bytes", kind.name());
-        let (device, directory) = (SimDevice::new(1), scratch());
-        device.set_real_directory(directory.path());
-        device.create_dir(Path::new("/store")).expect("the simulated disk has room");
+        let (device, _directory) = simulated();
         let options = Options { segment_bytes: SEGMENT_BYTES, background: false, ..Options::default() };
         let db = Db::open_on(device.clone(), "/store", options).expect("a store can be made");
         let table = db.create_table("t", kind).expect("a table can be made");

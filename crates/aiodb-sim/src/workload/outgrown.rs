@@ -3,6 +3,7 @@
 use aiodb::Step;
 use fastrand::Rng;
 
+use super::versions::take_and_release;
 use crate::script::{Action, Script};
 
 /// Bytes of memory for the keys of a table: with none all that can be comes to runs at once.
@@ -27,12 +28,7 @@ pub(super) fn outgrown(mut script: Script) -> Script {
     let mut actions = Vec::with_capacity(script.actions.len() * 2);
     for action in script.actions {
         actions.push(action);
-        if random.u32(..TAKING) == 0 {
-            actions.push(Action::Snapshot);
-        }
-        if random.u32(..RELEASING) == 0 {
-            actions.push(Action::Release(random.usize(..4)));
-        }
+        take_and_release(&mut actions, &mut random, (TAKING, RELEASING));
         match random.u32(..WORKING) {
             0 => actions.extend(vec![Action::Step(Step::Spill); random.usize(STEPS)]),
             1 => actions.push(Action::Step([Step::Settle, Step::Write, Step::Reclaim][random.usize(..3)])),

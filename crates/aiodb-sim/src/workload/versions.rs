@@ -22,12 +22,7 @@ pub(super) fn with_versions(mut script: Script) -> Script {
     let mut actions = Vec::with_capacity(script.actions.len() * 2);
     for action in script.actions {
         actions.push(action);
-        if random.u32(..TAKING) == 0 {
-            actions.push(Action::Snapshot);
-        }
-        if random.u32(..RELEASING) == 0 {
-            actions.push(Action::Release(random.usize(..4)));
-        }
+        take_and_release(&mut actions, &mut random, (TAKING, RELEASING));
         if random.u32(..LOOKING) == 0 {
             let (table, key) = (random.usize(..setup.tables.len()), random.usize(..setup.keys));
             actions.push(Action::Look(random.usize(..4), table, key));
@@ -40,4 +35,14 @@ pub(super) fn with_versions(mut script: Script) -> Script {
     }
     script.actions = actions;
     script
+}
+
+/// Adds a snapshot once in so many actions, and once in so many its end.
+pub(super) fn take_and_release(actions: &mut Vec<Action>, random: &mut Rng, (taking, releasing): (u32, u32)) {
+    if random.u32(..taking) == 0 {
+        actions.push(Action::Snapshot);
+    }
+    if random.u32(..releasing) == 0 {
+        actions.push(Action::Release(random.usize(..4)));
+    }
 }

@@ -77,37 +77,43 @@ impl Queue {
     }
 }
 
-/// What a thread has taken on: it goes back to the front of the queue, unless the thread says that it is done with.
+/// What a thread has taken on: it goes back to the front of the queue, unless the thread says what has become of it.
 pub(crate) struct Claim<'a> {
     of: &'a Settling,
     number: u64,
     pub(crate) unsettled: Unsettled,
+    is_over: bool,
 }
 
 impl Claim<'_> {
     /// It is done with.
     pub(crate) fn done(self) {
-        let mut queue = self.of.lock();
-        queue.claimed.remove(&self.number);
-        self.of.note_crowded(&queue);
+        self.end(|_| ());
     }
 
     /// This, which is of the same tag or key, must be done after all others.
     pub(crate) fn again(self, unsettled: Unsettled) {
+        self.end(|queue| queue.waiting.push_back(unsettled));
+    }
+
+    fn end(mut self, then: impl FnOnce(&mut Queue)) {
+        self.is_over = true;
         let mut queue = self.of.lock();
         queue.claimed.remove(&self.number);
-        queue.waiting.push_back(unsettled);
+        then(&mut queue);
         self.of.note_crowded(&queue);
     }
 }
 
 impl Drop for Claim<'_> {
     fn drop(&mut self) {
-        let mut queue = self.of.lock();
-        // The thread has panicked.
-        if let Some(claimed) = queue.claimed.remove(&self.number) {
-            queue.waiting.push_front(claimed);
+        if self.is_over {
+            return;
         }
+        // The thread has panicked.
+        let mut queue = self.of.lock();
+        let claimed = queue.claimed.remove(&self.number);
+        claimed.into_iter().for_each(|claimed| queue.waiting.push_front(claimed));
     }
 }
 
@@ -142,7 +148,7 @@ impl Settling {
         let number = queue.next;
         queue.next += 1;
         queue.claimed.insert(number, unsettled.clone());
-        Some(Claim { of: self, number, unsettled })
+        Some(Claim { of: self, number, unsettled, is_over: false })
     }
 
     /// Whether threads are at some of what waits.

@@ -110,15 +110,16 @@ impl<D: Device> AppendPath<D> {
         fold: impl FnOnce(Vec<u8>, &Unsettled) -> Option<Unsettled>,
     ) -> Option<bool> {
         let claim = self.settling.claim()?;
-        let unsettled = claim.unsettled.clone();
-        if (unsettled.folds && !folds) || self.is_for_writers(&unsettled) {
+        let unsettled = &claim.unsettled;
+        if (unsettled.folds && !folds) || self.is_for_writers(unsettled) {
             // Writers fold it if it gets more operands; once these are written, there is time to read them.
-            claim.again(unsettled);
+            let again = unsettled.clone();
+            claim.again(again);
             return Some(false);
         }
-        let settled = self.settle(&unsettled);
+        let settled = self.settle(unsettled);
         let again = settled.again.then(|| Unsettled::tag(&unsettled.generation, unsettled.hash));
-        let again = settled.fold.and_then(|key| fold(key, &unsettled)).or(again);
+        let again = settled.fold.and_then(|key| fold(key, unsettled)).or(again);
         let is_done = again.is_none();
         match again {
             Some(again) => claim.again(again),

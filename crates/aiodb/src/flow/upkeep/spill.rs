@@ -11,6 +11,7 @@ use crate::io::Device;
 use crate::store::catalog::{Generation, TableIndex};
 use crate::store::spilling::{Age, SpillUnderWay, SpillWork};
 use crate::store::upkeep::Upkeep;
+use crate::sync::yield_now;
 
 /// So many slots are looked at to tell how old the slots of an index are; fewer are looked at all.
 const SAMPLED_SLOTS: usize = 64 << 10;
@@ -88,7 +89,7 @@ impl<D: Device> Upkeep<D> {
             return Ok(false);
         }
         if self.spilling.is_waited_for() {
-            crate::sync::yield_now();
+            yield_now();
             return Ok(true);
         }
         let Some(mut work) = self.spilling.try_lock() else { return Ok(false) };

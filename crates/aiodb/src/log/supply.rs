@@ -15,6 +15,9 @@ use crate::{Error, Result};
 /// checkpoint can have, without which no segment that reclaim empties becomes free.
 pub(crate) const RESERVED_SEGMENTS: usize = 4;
 
+/// What the manifests of a checkpoint take, generously.
+const MANIFEST_BYTES: u64 = 64 << 10;
+
 /// Free segments that stay beyond the reserve; more are given back to the file system.
 const SPARE_SEGMENTS: usize = 4;
 
@@ -35,7 +38,7 @@ pub(crate) enum Claim {
     Ordinary,
     /// Deletes and dropped tables make room, but only through reclaim: its segment is not for them.
     Deletes,
-    /// The moves of reclaim make room, but only after a checkpoint.
+    /// The moves of reclaim make room, but only after a checkpoint: they leave it the last segment, unless the disk has room for its files.
     Moves,
     /// Records that must be written before anything else can be done.
     Recovery,
@@ -86,7 +89,17 @@ impl<D: Device> Segments<D> {
     }
 
     fn may_give(&self, pool: &Pool, claim: Claim) -> bool {
-        pool.free_count() > claim.left_free() && (claim != Claim::Ordinary || self.leaves_for_emptying(pool, 1))
+        let count = pool.free_count();
+        let is_enough =
+            count > claim.left_free() || claim == Claim::Moves && count > 0 && self.has_room_for_checkpoint();
+        is_enough && (claim != Claim::Ordinary || self.leaves_for_emptying(pool, 1))
+    }
+
+    /// Whether the first directory's disk has room for the files of the next checkpoint beside the segments that there are.
+    fn has_room_for_checkpoint(&self) -> bool {
+        let reserved = self.reserved_for_indexes.load(Ordering::Relaxed);
+        let free = self.device.free_bytes(&self.directories[0]);
+        self.lent.load(Ordering::Relaxed) == 0 && free.is_some_and(|free| free >= reserved + MANIFEST_BYTES)
     }
 
     /// Free segments, the reserve among them.

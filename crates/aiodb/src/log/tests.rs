@@ -100,3 +100,21 @@ fn ordinary_writes_leave_what_emptying_the_log_takes() {
     segments.restore_reserve().expect("there is room again");
     assert!(segments.is_reserve_whole());
 }
+
+/// The last free segment is for the files of a checkpoint. Where these have room beside it, moves may have it: they would be the last to make
+/// room.
+#[test]
+fn moves_have_the_last_segment_where_a_checkpoint_has_room() {
+    let (device, segments) = segments(SEGMENT_BYTES);
+    device.set_capacity(Some((RESERVED_SEGMENTS as u64 + 2) * SEGMENT_BYTES));
+    segments.reserve_for_indexes(2 * SEGMENT_BYTES);
+    assert!(segments.replenish().is_err_and(|error| error.is_full()), "the indexes have the rest");
+    for _ in 1..RESERVED_SEGMENTS {
+        segments.take_free(Claim::Moves).expect("one of the reserve is for moves");
+    }
+    assert!(!segments.has_free(Claim::Deletes));
+    assert!(segments.take_free(Claim::Moves).is_err_and(|error| error.is_full()), "a checkpoint may need it");
+    segments.reserve_for_indexes(SEGMENT_BYTES);
+    segments.take_free(Claim::Moves).expect("a checkpoint has room");
+    assert!(segments.take_free(Claim::Moves).is_err_and(|error| error.is_full()));
+}

@@ -20,8 +20,21 @@ pub(crate) struct Reclaiming {
     pub(crate) damaged: BTreeSet<u64>,
     /// There is garbage enough, but none that can be had before emptied segments are free.
     pub(crate) is_stuck: bool,
+    pub(crate) waiting: WaitingDeletes,
     /// The last attempt to purge a table that is gone has met what cannot be read: another one is not worth it at once.
     pub(crate) cannot_purge: bool,
+}
+
+/// Deletes that stay because runs may hide what they have left, and that have filled segments when they were moved. Until the runs are merged
+/// so far, no segment is emptied for the sake of its deletes: they would only be written again.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct WaitingDeletes {
+    /// They lie before this sequence; 0 = there are none.
+    pub(crate) until: u64,
+    /// Only segments of an earlier life are emptied all the same.
+    pub(crate) life: u64,
+    /// How many deletes there were in all segments then.
+    pub(crate) deletes: u64,
 }
 
 /// A segment that is being emptied.
@@ -36,6 +49,10 @@ pub(crate) struct Victim {
     /// Records that were found alive and are to be moved in one go.
     pub(crate) alive: Vec<Alive>,
     pub(crate) alive_bytes: usize,
+    /// Records that were moved.
+    pub(crate) moved_records: u64,
+    /// The sequence after the deletes that stay until runs are merged; 0 = there were none.
+    pub(crate) waits_until: u64,
 }
 
 /// A live record of a victim, or the delete that stands for an expired one.

@@ -21,7 +21,7 @@ use crate::{IndexKind, Result};
 
 /// The oldest run takes part in merges for the sake of garbage if the others together have at least one in so many of its bytes, or if
 /// more garbage is suspected than it has bytes.
-const MERGED_FOR_GARBAGE_SHARE: u64 = 16;
+pub(crate) const MERGED_FOR_GARBAGE_SHARE: u64 = 16;
 
 /// On a full disk the oldest run is not merged for less garbage than one part in so many of a segment, if it has more bytes than that.
 const LEAST_GARBAGE_SHARE: u64 = 4;

@@ -14,19 +14,21 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use need::{Doubtful, Need, origin_life};
+use victim::{DELETE_BYTES, MAX_LIVE_SHARE_WHEN_FULL, TOLERATED_SEGMENTS};
 
 use crate::flow::moves::Move;
 use crate::format::batch::{Append, Found};
 use crate::format::location::Location;
 use crate::format::manifest::damage_error;
 use crate::format::record::{Chunk, Form, Kind, Origin, Record, encode_range_end, range_end};
+use crate::index::ordered::OrderedIndex;
 use crate::io::{Device, UNIT_BYTES};
 use crate::log::Segment;
 use crate::log::scan::Scan;
 use crate::planted::{self, Bug};
 use crate::store::catalog::{Generation, TableIndex};
 use crate::store::commit::Operation;
-use crate::store::reclaiming::{Alive, Reclaiming, Victim};
+use crate::store::reclaiming::{Alive, Reclaiming, Victim, WaitingDeletes};
 use crate::store::upkeep::Upkeep;
 use crate::{Error, Result};
 
@@ -54,7 +56,7 @@ impl<D: Device> Upkeep<D> {
     pub(crate) fn squeeze_some(&self, until: u64) -> Result<bool> {
         let can_purge = self.unless_damaged(self.purge_some())?.is_some();
         let mut reclaiming = self.reclaiming.lock().expect("no code panics while it reclaims");
-        let Reclaiming { victim: current, purged_before, damaged, is_stuck, cannot_purge } = &mut *reclaiming;
+        let Reclaiming { victim: current, purged_before, damaged, is_stuck, waiting, cannot_purge } = &mut *reclaiming;
         *cannot_purge = !can_purge;
         if current.is_none() {
             // The records of tables that are gone would be taken for alive. Those that go meanwhile are not waited for: there may be no
@@ -68,20 +70,35 @@ impl<D: Device> Upkeep<D> {
             if until == 0 && self.segments.is_refused() && self.is_hold_awaited() {
                 return Ok(false);
             }
-            let (is_wanted, chosen) = self.choose_victim(damaged, until);
+            let (is_wanted, chosen) = self.choose_victim(damaged, until, self.waiting_life(waiting));
             *is_stuck = is_wanted && chosen.is_none();
             let Some(segment) = chosen else { return Ok(false) };
             self.meters.victim_live_percent.record(segment.live() * 100 / self.segments.segment_bytes);
             let (number, life, offset) = (segment.number, segment.life(), UNIT_BYTES as u64);
             let scan = Scan::new(self.segments.segment_bytes);
             let (oldest_dead, alive) = (self.oldest_life_with_dead_records(Some(segment)), Vec::new());
-            *current = Some(Victim { number, life, offset, scan, oldest_dead, alive, alive_bytes: 0 });
+            let (alive_bytes, moved_records, waits_until) = (0, 0, 0);
+            *current = Some(Victim {
+                number,
+                life,
+                offset,
+                scan,
+                oldest_dead,
+                alive,
+                alive_bytes,
+                moved_records,
+                waits_until,
+            });
         }
         let victim = current.as_mut().expect("just chosen");
         let segment = self.segments.get(victim.number);
         assert_eq!(segment.life(), victim.life, "a victim is not used again before it is retired");
         let emptied = self.empty_some(segment, victim);
         if let Ok(true) = emptied {
+            let records = segment.records.load(Ordering::Relaxed) as f64;
+            if victim.waits_until > 0 && victim.moved_records as f64 >= records * MAX_LIVE_SHARE_WHEN_FULL {
+                self.note_waiting(waiting, victim.waits_until);
+            }
             self.retire(segment);
             self.meters.reclaimed_segments.count();
         }
@@ -98,6 +115,41 @@ impl<D: Device> Upkeep<D> {
             emptied => _ = emptied?,
         }
         Ok(true)
+    }
+
+    /// Whether deletes fill segments that are not worth emptying before runs are merged.
+    pub(crate) fn is_reclaim_waiting(&self) -> bool {
+        let waiting = self.reclaiming.lock().expect("no code panics while it reclaims").waiting;
+        self.is_any_hidden(&waiting)
+    }
+
+    /// Whether runs may still hide what waiting deletes have left.
+    fn is_any_hidden(&self, waiting: &WaitingDeletes) -> bool {
+        let until_of = |ordered: &OrderedIndex<D>| waiting.until.min(ordered.committed_sequence());
+        self.ordered.open().any(|ordered| ordered.counted_sequence() < until_of(ordered))
+    }
+
+    /// Takes note that deletes before a sequence wait for merges, and have filled the segment that was emptied.
+    fn note_waiting(&self, waiting: &mut WaitingDeletes, until: u64) {
+        if !self.is_any_hidden(waiting) {
+            *waiting = WaitingDeletes { until, life: 0, deletes: self.deletes() };
+        }
+        waiting.until = waiting.until.max(until);
+    }
+
+    /// In segments with this life or a later one deletes wait for merges. When as many more have come, which may be deletes of other tables and
+    /// can go only after older ones, all segments are emptied once if need be.
+    fn waiting_life(&self, waiting: &mut WaitingDeletes) -> u64 {
+        if !self.is_any_hidden(waiting) {
+            return u64::MAX;
+        }
+        let deletes = self.deletes();
+        if deletes.saturating_sub(waiting.deletes) * DELETE_BYTES >= TOLERATED_SEGMENTS * self.segments.segment_bytes
+            && deletes / 2 >= waiting.deletes
+        {
+            (waiting.life, waiting.deletes) = (self.commit.next_life(), deletes);
+        }
+        waiting.life
     }
 
     /// Whether no segment can be emptied before emptied ones are free.
@@ -124,6 +176,7 @@ impl<D: Device> Upkeep<D> {
             return Ok(victim.offset >= end && victim.alive.is_empty());
         }
         self.move_records(victim)?;
+        victim.moved_records += victim.alive.len() as u64;
         victim.alive.clear();
         victim.alive_bytes = 0;
         Ok(victim.offset >= end)

@@ -4,12 +4,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::flow::look_ups::Wanted;
 use crate::flow::moves::Move;
+use crate::flow::upkeep::reclaim::victim::TOLERATED_SEGMENTS;
 use crate::format::batch::Append as Record;
 use crate::format::place::Counting;
 use crate::format::record::{Kind, Origin};
 use crate::index::chain::Superseded;
 use crate::io::Device;
 use crate::io::sim::{Call, Effect, SimDevice};
+use crate::log::State;
 use crate::merge::Append;
 use crate::store::commit::Operation;
 use crate::store::engine::Engine;
@@ -350,4 +352,34 @@ fn records_that_have_changed_since_they_were_looked_up_are_not_moved() {
         assert!(moved < (unchanged + 1) * 600, "{moved} bytes for {unchanged} records");
         world.check(&format!("{}, committed: {commits}", kind.name()));
     }
+}
+
+/// Deletes stay in the log until a merge has found what they have left. Until then no segment full of them is emptied: they would only be
+/// written again.
+#[test]
+fn deletes_that_wait_for_a_merge_are_not_moved_again_and_again() {
+    const RECORDS: u64 = 40_000;
+    let world = World::new(IndexKind::Lsm);
+    for key in 0..RECORDS {
+        world.table.put_with(&key.to_be_bytes(), b"value", Durability::None).expect("the machine runs");
+    }
+    world.db.checkpoint().expect("the machine runs");
+    while world.engine().compact_some(u64::MAX).expect("the machine runs") {}
+    for key in 0..RECORDS {
+        world.table.delete_with(&key.to_be_bytes(), Durability::None).expect("the machine runs");
+    }
+    world.db.checkpoint().expect("the machine runs");
+    let written = world.engine().commit.counters.log_bytes.load(Ordering::Relaxed);
+    for _ in 0..200 {
+        world.reclaim_once();
+        world.db.checkpoint().expect("the machine runs");
+    }
+    let moved = world.moved_bytes();
+    assert!(moved < written / 4, "{moved} of {written} bytes were moved");
+    for _ in 0..200 {
+        world.engine().maintain_once().expect("the machine runs");
+    }
+    let sealed = world.engine().segments.iter().filter(|segment| segment.state() == State::Sealed).count() as u64;
+    assert!(sealed <= TOLERATED_SEGMENTS, "{sealed} segments are left");
+    world.check("at rest");
 }

@@ -17,15 +17,21 @@ const MAX_LIVE_SHARE: f64 = 0.8;
 pub(crate) const DELETE_BYTES: u64 = 64;
 
 /// On a full disk more is moved for less.
-const MAX_LIVE_SHARE_WHEN_FULL: f64 = 0.95;
+pub(super) const MAX_LIVE_SHARE_WHEN_FULL: f64 = 0.95;
 
 /// Segments whose garbage is always tolerated: a store this small is not worth the writes.
 pub(crate) const TOLERATED_SEGMENTS: u64 = 4;
 
 impl<D: Device> Upkeep<D> {
     /// The sealed segment with the smallest live share, if garbage has reached its threshold. Else, of the segments with a life before
-    /// `squeezed_until`, the oldest with dead records. Says first whether any is wanted.
-    pub(super) fn choose_victim(&self, damaged: &BTreeSet<u64>, squeezed_until: u64) -> (bool, Option<&Segment<D>>) {
+    /// `squeezed_until`, the oldest with dead records. Says first whether any is wanted. Deletes in segments of `waiting_life` or later
+    /// wait for merges.
+    pub(super) fn choose_victim(
+        &self,
+        damaged: &BTreeSet<u64>,
+        squeezed_until: u64,
+        waiting_life: u64,
+    ) -> (bool, Option<&Segment<D>>) {
         // The log's last batch is needed wherever it lies. It lies in a sealed segment after a recovery, until the next batch is
         // written, and where the next batch has a fresh segment to which no batch has been written yet.
         let end = if planted::is_on(Bug::LogEndFreed) { u64::MAX } else { self.commit.completed_end().0.life };
@@ -48,8 +54,12 @@ impl<D: Device> Upkeep<D> {
             live.saturating_sub(segment.expired(now_ms)).min(segment_bytes)
         };
         let stays = |segment: &Segment<D>| {
-            // The deletes of the oldest segment go with the records that they delete.
-            let deletes = if oldest_dead < segment.life() { segment.deletes.load(Ordering::Relaxed) } else { 0 };
+            // The deletes of the oldest segment go with the records that they delete, once those are counted as dead.
+            let deletes = if oldest_dead < segment.life() || waiting_life <= segment.life() {
+                segment.deletes.load(Ordering::Relaxed)
+            } else {
+                0
+            };
             (live(segment) + deletes * DELETE_BYTES).min(segment_bytes)
         };
         let garbage = total - segments.iter().map(|segment| live(segment)).sum::<u64>();
@@ -67,9 +77,14 @@ impl<D: Device> Upkeep<D> {
         let deletes: u64 = segments.iter().map(|segment| segment.deletes.load(Ordering::Relaxed)).sum();
         let are_many = deletes * DELETE_BYTES >= if full { segment_bytes / 2 } else { tolerated };
         let oldest = segments.into_iter().filter(|segment| holds_dead(segment)).min_by_key(|segment| segment.life());
-        let is_worth_it =
-            |oldest: &&Segment<D>| are_many && oldest.life() == oldest_dead || oldest.life() < squeezed_until;
+        let can_go = |oldest: &&Segment<D>| oldest.life() == oldest_dead && oldest.life() < waiting_life;
+        let is_worth_it = |oldest: &&Segment<D>| are_many && can_go(oldest) || oldest.life() < squeezed_until;
         (true, oldest.filter(is_worth_it))
+    }
+
+    /// Deletes in all segments.
+    pub(super) fn deletes(&self) -> u64 {
+        self.segments.iter().map(|segment| segment.deletes.load(Ordering::Relaxed)).sum()
     }
 
     /// The share of a segment that is moved to empty the one with the fewest live records.

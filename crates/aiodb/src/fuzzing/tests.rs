@@ -220,7 +220,7 @@ fn run_parts() -> Vec<(u8, Vec<u8>)> {
     let mut footer = footer.encode(&STORE);
     footer.truncate(160);
     let marks = [&[2], &Marks { due_ms: 1_700_000_000_000, blocks: vec![0, NEVER] }.encode()[..]].concat();
-    let filter = Filter::new(&[1, 2, 3]).encode();
+    let filter = Filter::new(&[1, 2, 3], 10).encode();
     let parts = [(0, bytes), (1, chain), (2, footer), (3, fences.encode()), (4, filter), (5, marks)];
     parts.into_iter().chain(compressed).collect()
 }

@@ -3,8 +3,11 @@
 
 use crate::format::segment::u64_at;
 
-/// Bits for each key.
-const BITS_PER_KEY: u64 = 10;
+/// Bits for each key: a look-up of a key that is not there reads a block for about one key in a hundred.
+pub(crate) const BITS_PER_KEY: u64 = 10;
+
+/// Bits for each key where a look-up of a key that is not there is part of each put: about one in five hundred reads a block.
+pub(crate) const MORE_BITS_PER_KEY: u64 = 14;
 
 /// Bits that are set for each key.
 const PROBES: u32 = 7;
@@ -28,9 +31,9 @@ struct Line([u64; 8]);
 pub(crate) struct Filter(Vec<Line>);
 
 impl Filter {
-    /// The filter of keys with these hashes.
-    pub(crate) fn new(hashes: &[u64]) -> Filter {
-        let lines = (hashes.len() as u64 * BITS_PER_KEY).div_ceil(LINE_BITS);
+    /// The filter of keys with these hashes, with so many bits for each.
+    pub(crate) fn new(hashes: &[u64], bits_per_key: u64) -> Filter {
+        let lines = (hashes.len() as u64 * bits_per_key).div_ceil(LINE_BITS);
         let mut filter = Filter(vec![Line::default(); lines as usize]);
         for &hash in hashes {
             let number = filter.line_of(hash);
@@ -40,7 +43,7 @@ impl Filter {
         filter
     }
 
-    /// Whether a key with this hash may be there: wrongly for about one key in a hundred.
+    /// Whether a key with this hash may be there.
     #[inline]
     pub(crate) fn may_contain(&self, hash: u64) -> bool {
         if self.0.is_empty() {

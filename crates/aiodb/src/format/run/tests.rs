@@ -7,7 +7,7 @@ use super::RunSeed;
 use super::block::{Block, BlockBuilder, BlockWalk};
 use super::chain::Entries;
 use super::fences::Fences;
-use super::filter::Filter;
+use super::filter::{BITS_PER_KEY, Filter, MORE_BITS_PER_KEY};
 use super::footer::Footer;
 use super::manifest::{ChunkCount, KeyCount, LiveCount, ManifestRun, RunFileName, RunManifest};
 use super::sealed::{MAX_COMPRESSED_BYTES, seal_compressed, unseal};
@@ -218,13 +218,15 @@ fn fences_lead_to_the_only_block() {
 fn a_filter_knows_its_keys_and_few_others() {
     let hash = |number: u64| xxhash_rust::xxh3::xxh3_64(&number.to_le_bytes());
     let hashes: Vec<u64> = (0..100_000).map(hash).collect();
-    let filter = Filter::new(&hashes);
-    assert!(hashes.iter().all(|hash| filter.may_contain(*hash)));
-    assert!(filter.bytes() <= hashes.len() * 10 / 8 + 64);
-    let wrong = (100_000..200_000).filter(|number| filter.may_contain(hash(*number))).count();
-    assert!(wrong < 1500, "{wrong} of 100,000 other keys may be there");
-    assert_eq!(Filter::decode(&filter.encode()).as_ref(), Some(&filter));
-    assert!(!Filter::new(&[]).may_contain(1));
+    for (bits_per_key, most_wrong) in [(BITS_PER_KEY, 1500), (MORE_BITS_PER_KEY, 300)] {
+        let filter = Filter::new(&hashes, bits_per_key);
+        assert!(hashes.iter().all(|hash| filter.may_contain(*hash)));
+        assert!(filter.bytes() <= hashes.len() * bits_per_key as usize / 8 + 64);
+        let wrong = (100_000..200_000).filter(|number| filter.may_contain(hash(*number))).count();
+        assert!(wrong < most_wrong, "{bits_per_key} bits: {wrong} of 100,000 other keys may be there");
+        assert_eq!(Filter::decode(&filter.encode()).as_ref(), Some(&filter));
+        assert!(!Filter::new(&[], bits_per_key).may_contain(1));
+    }
 }
 
 #[test]

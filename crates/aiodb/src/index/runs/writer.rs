@@ -40,6 +40,8 @@ pub(super) struct Making {
     pub(super) carried_out: u64,
     /// The seed of the hashes of keys.
     pub(super) hash_seed: u64,
+    /// Bits of the filter for each key.
+    pub(super) filter_bits: u64,
 }
 
 /// A file that is being written; it is removed if it is not finished.
@@ -315,7 +317,7 @@ impl<D: Device> RunWriter<D> {
             let last = self.hashes.len() - 1;
             self.hashes[last] = self.hashes[0];
         }
-        let filter = Filter::new(&self.hashes);
+        let filter = Filter::new(&self.hashes, self.making.filter_bits);
         let (filter_bytes, fence_bytes) = (filter.encode(), self.fences.encode());
         let has_marks = self.mark.mark != NEVER;
         let blocks = std::mem::take(&mut self.marks);

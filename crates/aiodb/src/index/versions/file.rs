@@ -10,7 +10,7 @@ use crate::budget::{Accounts, Held, Part};
 use crate::format::manifest::damage_error;
 use crate::format::run::RunSeed;
 use crate::format::run::fences::Fences;
-use crate::format::run::filter::Filter;
+use crate::format::run::filter::{BITS_PER_KEY, Filter};
 use crate::format::versions::{BlockBuilder, KeyVersions, KeyWithVersions, decode_block};
 use crate::io::{AlignedBuffer, UNIT_BYTES};
 use crate::planted::{self, Bug};
@@ -182,7 +182,7 @@ impl VersionWriter {
         }
         let VersionWriter { accounts, file, seed, mut fences, hashes, smallest_key, .. } = self;
         fences.shrink();
-        let filter = Filter::new(&hashes);
+        let filter = Filter::new(&hashes, BITS_PER_KEY);
         let memory_bytes = (fences.memory_bytes() + filter.bytes()) as u64;
         let held = Held::new(&accounts, Part::Versions, memory_bytes);
         Ok(VersionFile { file, seed, fences, filter, smallest_key: smallest_key.into(), largest_key, _held: held })

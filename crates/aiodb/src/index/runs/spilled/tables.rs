@@ -15,6 +15,7 @@ use super::tag::RANK_BITS;
 use crate::budget::Accounts;
 use crate::cache::Cache;
 use crate::format::location::Location;
+use crate::format::run::filter::MORE_BITS_PER_KEY;
 use crate::format::run::manifest::{ManifestRun, RunManifest};
 use crate::format::segment::u64_at;
 use crate::format::spilled::{SpilledLive, SpilledManifest};
@@ -226,7 +227,8 @@ impl<D: Device> SpilledTables<D> {
     /// Begins a file of the run of this number.
     pub(super) fn new_writer(&self, run: u64) -> Result<RunWriter<D>> {
         self.device.create_dir(&self.directory).map_err(|e| Error::io("create", &self.directory, &e))?;
-        let making = Making { base: run << RANK_BITS, carried_out: 0, hash_seed: self.hash_seed() };
+        let (base, hash_seed, filter_bits) = (run << RANK_BITS, self.hash_seed(), MORE_BITS_PER_KEY);
+        let making = Making { base, carried_out: 0, hash_seed, filter_bits };
         let number = self.next_file.fetch_add(1, Ordering::Relaxed);
         RunWriter::new((&self.device, &self.accounts), (&self.directory, &self.removals), self.store, number, making)
     }

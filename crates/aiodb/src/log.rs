@@ -230,6 +230,8 @@ pub(crate) struct Segments<D: Device> {
     /// How many segments' space is lent, see [`Segments::lend_one`]. Relaxed: it is raised under `making`, under which it is read; a
     /// thread that sees it lowered late only refuses a segment once more.
     lent: AtomicU32,
+    /// See [`Segments::note_checkpoint`]. Relaxed: moves that are about to take a segment may miss it once.
+    checkpoint_refused: AtomicBool,
     /// See [`Segments::is_refused`]. Relaxed: a hint.
     refused: AtomicBool,
     /// Bytes of the first directory's disk that no segment takes. Relaxed, like the next: a bound that publishes nothing, and may
@@ -273,6 +275,7 @@ impl<D: Device> Segments<D> {
             asked_for: AtomicUsize::new(0),
             ahead: AtomicUsize::new(1),
             lent: AtomicU32::new(0),
+            checkpoint_refused: AtomicBool::new(false),
             refused: AtomicBool::new(false),
             reserved_for_indexes: AtomicU64::new(0),
             reserved_for_emptying: AtomicU64::new(0),

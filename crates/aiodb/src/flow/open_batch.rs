@@ -42,6 +42,7 @@ impl<D: Device> AppendPath<D> {
                     self.segments.restore_reserve()?;
                     state = self.commit.lock();
                 }
+                _ if self.is_for_moves(claim) => return Err(Error::DiskFull { path: self.root.clone() }),
                 None if self.needs_segment(&state, length) && !self.may_take(claim, is_made) => {
                     // Other writers need the lock to end their writes, and the ones that need less room go on.
                     drop(state);
@@ -78,7 +79,8 @@ impl<D: Device> AppendPath<D> {
         if state.closed {
             return Err(Error::Closed);
         }
-        if state.turn || claim == Claim::Ordinary && !self.segments.is_reserve_whole() {
+        let is_whole = self.segments.is_reserve_whole();
+        if state.turn || !is_whole && (claim == Claim::Ordinary || self.is_for_moves(claim)) {
             return Ok(None);
         }
         if state.open.is_none() && !self.needs_segment(&state, length) {
@@ -97,6 +99,12 @@ impl<D: Device> AppendPath<D> {
             _ => self.segments.has_free(Claim::Ordinary),
         };
         is_there && self.segments.is_reserve_whole()
+    }
+
+    /// Whether the log's last segment is for moves alone, which have begun it: an opening has none to write again what is appended now and may be
+    /// pending then.
+    fn is_for_moves(&self, claim: Claim) -> bool {
+        claim == Claim::Deletes && !self.segments.is_reserve_whole() && self.segments.free_count() == 0
     }
 
     /// Whether a segment may be taken: work that makes room takes of the reserve only where no more could be made.

@@ -15,8 +15,10 @@ use crate::{Error, Result};
 /// checkpoint can have, without which no segment that reclaim empties becomes free.
 pub(crate) const RESERVED_SEGMENTS: usize = 4;
 
-/// What the manifests of a checkpoint take, generously.
-const MANIFEST_BYTES: u64 = 64 << 10;
+/// What both manifests of a checkpoint take, generously...
+const MANIFEST_BYTES: u64 = 16 << 10;
+/// ...and what they take for each segment.
+const MANIFEST_SEGMENT_BYTES: u64 = 512;
 
 /// Free segments that stay beyond the reserve; more are given back to the file system.
 const SPARE_SEGMENTS: usize = 4;
@@ -91,15 +93,22 @@ impl<D: Device> Segments<D> {
     fn may_give(&self, pool: &Pool, claim: Claim) -> bool {
         let count = pool.free_count();
         let is_enough =
-            count > claim.left_free() || claim == Claim::Moves && count > 0 && self.has_room_for_checkpoint();
+            count > claim.left_free() || claim == Claim::Moves && count > 0 && self.has_room_for_checkpoint(pool);
         is_enough && (claim != Claim::Ordinary || self.leaves_for_emptying(pool, 1))
     }
 
     /// Whether the first directory's disk has room for the files of the next checkpoint beside the segments that there are.
-    fn has_room_for_checkpoint(&self) -> bool {
+    fn has_room_for_checkpoint(&self, pool: &Pool) -> bool {
         let reserved = self.reserved_for_indexes.load(Ordering::Relaxed);
         let free = self.device.free_bytes(&self.directories[0]);
-        self.lent.load(Ordering::Relaxed) == 0 && free.is_some_and(|free| free >= reserved + MANIFEST_BYTES)
+        let manifests = MANIFEST_BYTES + u64::from(pool.end()) * MANIFEST_SEGMENT_BYTES;
+        let is_refused = self.checkpoint_refused.load(Ordering::Relaxed) || self.lent.load(Ordering::Relaxed) > 0;
+        !is_refused && free.is_some_and(|free| free >= reserved + manifests)
+    }
+
+    /// Notes whether the last checkpoint has found room for its files: where it has not, the last segment is for the next one.
+    pub(crate) fn note_checkpoint(&self, is_refused: bool) {
+        self.checkpoint_refused.store(is_refused, Ordering::Relaxed);
     }
 
     /// Free segments, the reserve among them.

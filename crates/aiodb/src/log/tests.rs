@@ -106,15 +106,20 @@ fn ordinary_writes_leave_what_emptying_the_log_takes() {
 #[test]
 fn moves_have_the_last_segment_where_a_checkpoint_has_room() {
     let (device, segments) = segments(SEGMENT_BYTES);
-    device.set_capacity(Some((RESERVED_SEGMENTS as u64 + 2) * SEGMENT_BYTES));
+    let reserved = RESERVED_SEGMENTS as u64 * SEGMENT_BYTES;
+    device.set_capacity(Some(reserved + 2 * SEGMENT_BYTES));
     segments.reserve_for_indexes(2 * SEGMENT_BYTES);
     assert!(segments.replenish().is_err_and(|error| error.is_full()), "the indexes have the rest");
     for _ in 1..RESERVED_SEGMENTS {
         segments.take_free(Claim::Moves).expect("one of the reserve is for moves");
     }
     assert!(!segments.has_free(Claim::Deletes));
-    assert!(segments.take_free(Claim::Moves).is_err_and(|error| error.is_full()), "a checkpoint may need it");
-    segments.reserve_for_indexes(SEGMENT_BYTES);
+    let is_refused = || segments.take_free(Claim::Moves).is_err_and(|error| error.is_full());
+    assert!(is_refused(), "a checkpoint may need it for its manifests");
+    device.set_capacity(Some(reserved + 2 * SEGMENT_BYTES + SEGMENT_BYTES / 2));
+    segments.note_checkpoint(true);
+    assert!(is_refused(), "a checkpoint had no room");
+    segments.note_checkpoint(false);
     segments.take_free(Claim::Moves).expect("a checkpoint has room");
-    assert!(segments.take_free(Claim::Moves).is_err_and(|error| error.is_full()));
+    assert!(is_refused(), "there is none");
 }

@@ -33,7 +33,7 @@ pub(crate) struct WaitingDeletes {
     pub(crate) until: u64,
     /// Only segments of an earlier life are emptied all the same.
     pub(crate) life: u64,
-    /// How many deletes there were in all segments then.
+    /// How many deletes there were in all segments when this was decided.
     pub(crate) deletes: u64,
 }
 
@@ -49,9 +49,9 @@ pub(crate) struct Victim {
     /// Records that were found alive and are to be moved in one go.
     pub(crate) alive: Vec<Alive>,
     pub(crate) alive_bytes: usize,
-    /// Records that were moved.
-    pub(crate) moved_records: u64,
-    /// The sequence after the deletes that stay until runs are merged; 0 = there were none.
+    /// Deletes that stay until runs are merged...
+    pub(crate) waiting: u64,
+    /// ...so far.
     pub(crate) waits_until: u64,
 }
 

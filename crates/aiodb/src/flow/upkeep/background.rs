@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::error::message_of;
 use crate::flow::room::MERGED_LAST_SHARE;
-use crate::flow::upkeep::merges::{MERGED_FOR_GARBAGE_SHARE, Shortage};
+use crate::flow::upkeep::merges::Shortage;
 use crate::io::Device;
 use crate::log::{Claim, State};
 use crate::store::append_path::AppendPath;
@@ -339,9 +339,8 @@ impl<D: Device> Engine<D> {
         let is_turn = can_merge && (full || !merged || self.suspicion.is_urgent());
         let merged = is_turn && some(self.merge_for_garbage())? || merged;
         let is_in_vain = full && !merged && !reclaimed;
-        let waits = is_in_vain || self.is_reclaim_waiting();
-        let least_share = if full { MERGED_LAST_SHARE } else { MERGED_FOR_GARBAGE_SHARE };
-        let merged = waits && can_merge && some(self.compact_some(least_share))? || merged;
+        let merged = is_in_vain && can_merge && some(self.compact_some(MERGED_LAST_SHARE))? || merged;
+        let merged = can_merge && some(self.merge_for_deletes(full))? || merged;
         let rests = !(reclaimed || settled || spilled || deleted || merged || filtered) && self.has_rested();
         let merged = merged || rests && can_merge && some(self.merge_at_rest())?;
         let (retired, lag_bytes) = self.checkpoint_state();

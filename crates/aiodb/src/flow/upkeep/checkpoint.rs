@@ -60,7 +60,13 @@ impl<D: Device> Upkeep<D> {
     /// On a full disk a checkpoint may find no room for its files, without which no segment can be freed: then a segment
     /// of the reserve makes room for them.
     fn checkpoint_making_room(&self, closed: bool, remember: &mut dyn FnMut(&Manifest) -> Result<()>) -> Result<()> {
-        self.timed(&self.meters.checkpoint, || self.making_room(|| self.checkpoint_as(closed, remember)))
+        self.timed(&self.meters.checkpoint, || {
+            self.making_room(|| {
+                let made = self.checkpoint_as(closed, remember);
+                self.segments.note_checkpoint(made.as_ref().is_err_and(Error::is_full));
+                made
+            })
+        })
     }
 
     /// Writes files, a second time with the space of a segment of the reserve if there was too little.

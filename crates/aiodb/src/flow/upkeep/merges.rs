@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 use crate::filter::TableFilter;
+use crate::flow::room::MERGED_LAST_SHARE;
 use crate::flow::upkeep::reclaim::victim::TOLERATED_SEGMENTS;
 use crate::format::settings::Settings;
 use crate::index::accounting::{Accounting, ChunkBytes};
@@ -21,7 +22,7 @@ use crate::{IndexKind, Result};
 
 /// The oldest run takes part in merges for the sake of garbage if the others together have at least one in so many of its bytes, or if
 /// more garbage is suspected than it has bytes.
-pub(crate) const MERGED_FOR_GARBAGE_SHARE: u64 = 16;
+const MERGED_FOR_GARBAGE_SHARE: u64 = 16;
 
 /// On a full disk the oldest run is not merged for less garbage than one part in so many of a segment, if it has more bytes than that.
 const LEAST_GARBAGE_SHARE: u64 = 4;
@@ -146,9 +147,20 @@ impl<D: Device> Upkeep<D> {
     /// Does a bounded part of merging all that is committed into the oldest level, if what is newer has at least one in so many of its
     /// bytes: then all garbage is known. True if there may be more to do.
     pub(crate) fn compact_some(&self, least_share: u64) -> Result<bool> {
-        let wanted = Compaction::of_all(least_share);
+        self.compact(Compaction::of_all(least_share))
+    }
+
+    fn compact(&self, wanted: Compaction) -> Result<bool> {
         let one = |ordered: &OrderedIndex<D>| self.merging(ordered, &|context| ordered.compact_some(wanted, context));
         self.ordered.open().try_fold(false, |more, ordered| Ok(one(ordered)? || more))
+    }
+
+    /// Does a bounded part of the merges without which segments full of deletes are not worth emptying. Runs that come meanwhile are left out. True
+    /// if there may be more to do.
+    pub(crate) fn merge_for_deletes(&self, is_full: bool) -> Result<bool> {
+        let Some(until) = self.reclaim_waits_until() else { return Ok(false) };
+        let least_share = if is_full { MERGED_LAST_SHARE } else { MERGED_FOR_GARBAGE_SHARE };
+        self.compact(Compaction { until, ..Compaction::of_all(least_share) })
     }
 
     /// Looks whether runs may hide much garbage: whether much more counts as alive than when least did since they were merged for its

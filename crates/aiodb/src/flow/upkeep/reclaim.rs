@@ -70,25 +70,21 @@ impl<D: Device> Upkeep<D> {
             if until == 0 && self.segments.is_refused() && self.is_hold_awaited() {
                 return Ok(false);
             }
-            let (is_wanted, chosen) = self.choose_victim(damaged, until, self.waiting_life(waiting));
+            let (is_wanted, mut chosen) = self.choose_victim(damaged, until, self.waiting_life(waiting));
+            if chosen.is_none() && self.segments.is_refused() && waiting.life == 0 && self.is_any_hidden(waiting) {
+                // Deletes of other tables may go once older ones lie behind them.
+                (waiting.life, waiting.deletes) = (self.commit.next_life(), self.deletes());
+                chosen = self.choose_victim(damaged, until, waiting.life).1;
+            }
             *is_stuck = is_wanted && chosen.is_none();
             let Some(segment) = chosen else { return Ok(false) };
             self.meters.victim_live_percent.record(segment.live() * 100 / self.segments.segment_bytes);
             let (number, life, offset) = (segment.number, segment.life(), UNIT_BYTES as u64);
             let scan = Scan::new(self.segments.segment_bytes);
             let (oldest_dead, alive) = (self.oldest_life_with_dead_records(Some(segment)), Vec::new());
-            let (alive_bytes, moved_records, waits_until) = (0, 0, 0);
-            *current = Some(Victim {
-                number,
-                life,
-                offset,
-                scan,
-                oldest_dead,
-                alive,
-                alive_bytes,
-                moved_records,
-                waits_until,
-            });
+            let (alive_bytes, waiting, waits_until) = (0, 0, 0);
+            *current =
+                Some(Victim { number, life, offset, scan, oldest_dead, alive, alive_bytes, waiting, waits_until });
         }
         let victim = current.as_mut().expect("just chosen");
         let segment = self.segments.get(victim.number);
@@ -96,7 +92,7 @@ impl<D: Device> Upkeep<D> {
         let emptied = self.empty_some(segment, victim);
         if let Ok(true) = emptied {
             let records = segment.records.load(Ordering::Relaxed) as f64;
-            if victim.waits_until > 0 && victim.moved_records as f64 >= records * MAX_LIVE_SHARE_WHEN_FULL {
+            if victim.waiting > 0 && victim.waiting as f64 >= records * MAX_LIVE_SHARE_WHEN_FULL {
                 self.note_waiting(waiting, victim.waits_until);
             }
             self.retire(segment);
@@ -117,10 +113,10 @@ impl<D: Device> Upkeep<D> {
         Ok(true)
     }
 
-    /// Whether deletes fill segments that are not worth emptying before runs are merged.
-    pub(crate) fn is_reclaim_waiting(&self) -> bool {
+    /// The sequence up to which runs must be merged before segments full of deletes are worth emptying; `None` if there are no such segments.
+    pub(crate) fn reclaim_waits_until(&self) -> Option<u64> {
         let waiting = self.reclaiming.lock().expect("no code panics while it reclaims").waiting;
-        self.is_any_hidden(&waiting)
+        self.is_any_hidden(&waiting).then_some(waiting.until)
     }
 
     /// Whether runs may still hide what waiting deletes have left.
@@ -176,7 +172,6 @@ impl<D: Device> Upkeep<D> {
             return Ok(victim.offset >= end && victim.alive.is_empty());
         }
         self.move_records(victim)?;
-        victim.moved_records += victim.alive.len() as u64;
         victim.alive.clear();
         victim.alive_bytes = 0;
         Ok(victim.offset >= end)

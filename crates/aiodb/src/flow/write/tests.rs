@@ -180,6 +180,29 @@ fn a_writer_without_a_segment_is_refused_and_has_changed_nothing() {
     table.put_with(b"large", &[1; 300_000], Durability::Sync).expect("there is room again");
 }
 
+/// Where moves have begun the last segment, an opening after a crash would have none for what it must append again: until another is free,
+/// nothing else is appended.
+#[test]
+fn the_last_segment_is_for_moves_alone() {
+    let directory = tempfile::tempdir().expect("a directory for the test can be made");
+    let (device, db) = store(&directory);
+    let table = db.create_table("t", IndexKind::Hash).expect("the table can be made");
+    for key in [b"a", b"b", b"c"] {
+        table.put_with(key, b"value", Durability::Sync).expect("the machine runs");
+    }
+    device.set_capacity(Some(device.used_bytes()));
+    let engine: &Arc<Engine<SimDevice>> = &db.engine.engine;
+    table.delete_with(b"a", Durability::None).expect("there is room in the log's segment");
+    let taken: Vec<_> = std::iter::from_fn(|| engine.segments.take_free(Claim::Recovery).ok()).collect();
+    for durability in [Durability::None, Durability::Sync] {
+        let refused = table.delete_with(b"b", durability).expect_err("no segment is free");
+        assert!(matches!(refused, Error::DiskFull { .. }), "{refused:?}");
+    }
+    assert!(table.get(b"b").expect("the machine runs").is_some());
+    engine.segments.set_free(taken[0]);
+    table.delete_with(b"b", Durability::None).expect("one is free again");
+}
+
 /// A batch may be opened and put back empty while the batch before it is on its way. Its number then comes again in the other
 /// buffer, and recovery must not take the empty one for it.
 #[test]

@@ -7,7 +7,6 @@ use crate::flow::look_ups::Wanted;
 use crate::format::batch::Found;
 use crate::format::record::Kind;
 use crate::format::segment::array;
-use crate::index::ordered::OrderedIndex;
 use crate::io::Device;
 use crate::log::Segment;
 use crate::planted::{self, Bug};
@@ -104,29 +103,20 @@ impl<D: Device> Upkeep<D> {
         Ok(())
     }
 
-    /// Leaves out the deletes that no index refers to where no record is left that could come back. Those of a table whose index does not know yet
-    /// what they have left stay. The segments are asked after
+    /// Leaves out the deletes that no index refers to where no record is left that could come back. The segments are asked after
     /// the index, which forgets a delete only after the records below it are counted as dead; and once for all deletes, since there
     /// may be many of both. The victim is not asked: its dead records go with it.
     pub(super) fn leave_out_tombstones(&self, victim: &mut Victim) -> Result<()> {
         if victim.alive.iter().all(|alive| alive.tombstone.is_none()) {
             return Ok(());
         }
-        for ordered in self.ordered.open() {
-            let is_in_this = |alive: &Alive| {
-                let kind = alive.generation.as_ref().map(|table| table.kind());
-                alive.tombstone.is_some() && kind == Some(ordered.kind())
-            };
-            let deletes = victim.alive.iter().filter(|alive| is_in_this(alive));
-            let newest = deletes.map(|delete| delete.sequence + 1).max().unwrap_or(0);
-            // A replay counts twice what was committed already: what has died of any table may not show before.
-            for (wanted, of_all) in [(ordered.replayed(), true), (newest, false)] {
-                if !self.is_counted(ordered, wanted)? {
-                    victim.waits_until = victim.waits_until.max(wanted);
-                    let stay = victim.alive.iter_mut().filter(|alive| of_all || is_in_this(alive));
-                    stay.for_each(|alive| alive.tombstone = None);
-                }
+        if let Some(waits_until) = self.count_what_deletes_have_left(&victim.alive)? {
+            if waits_until > 0 {
+                victim.waits_until = victim.waits_until.max(waits_until);
+                victim.waiting += victim.alive.iter().filter(|alive| alive.tombstone.is_some()).count() as u64;
             }
+            victim.alive.iter_mut().for_each(|alive| alive.tombstone = None);
+            return Ok(());
         }
         let oldest_dead = self.oldest_life_with_dead_records(self.segments.find(victim.number));
         let is_needed =
@@ -135,20 +125,30 @@ impl<D: Device> Upkeep<D> {
         Ok(())
     }
 
-    /// Sees to it that what deletes before a sequence stand before is counted as dead: in LMDB that is so once its file has them, in runs once
-    /// those are merged with the oldest. False if that is not so yet.
-    fn is_counted(&self, ordered: &OrderedIndex<D>, wanted: u64) -> Result<bool> {
-        if ordered.counted_sequence() >= wanted {
-            return Ok(true);
-        }
-        if ordered.committed_sequence() < wanted {
-            match self.making_room(|| self.commit_memtable(ordered)) {
-                Err(error) if error.is_full() => return Ok(false),
-                committed => committed?,
+    /// Sees to it that what deletes stand before is counted as dead: in LMDB that is so once its file has them, in runs once
+    /// those are merged with the oldest; and a replay counts twice what was committed already. If that is not so yet, returns the
+    /// sequence up to which runs must be merged for it, or 0 if a commit has found no room.
+    fn count_what_deletes_have_left(&self, alive: &[Alive]) -> Result<Option<u64>> {
+        for ordered in self.ordered.open() {
+            let is_in = |alive: &&Alive| alive.generation.as_ref().is_some_and(|table| table.kind() == ordered.kind());
+            let deletes = alive.iter().filter(|alive| alive.tombstone.is_some() && is_in(alive));
+            let newest = deletes.map(|delete| delete.sequence + 1).max().unwrap_or(0);
+            let wanted = newest.max(ordered.replayed());
+            if ordered.counted_sequence() >= wanted {
+                continue;
+            }
+            if ordered.committed_sequence() < wanted {
+                match self.making_room(|| self.commit_memtable(ordered)) {
+                    Err(error) if error.is_full() => return Ok(Some(0)),
+                    committed => committed?,
+                }
+            }
+            // Merges of runs come to that in time.
+            if ordered.counted_sequence() < wanted {
+                return Ok(Some(wanted));
             }
         }
-        // Merges of runs come to that in time.
-        Ok(ordered.counted_sequence() >= wanted)
+        Ok(None)
     }
 }
 

@@ -82,9 +82,10 @@ impl<D: Device> Upkeep<D> {
         (true, oldest.filter(is_worth_it))
     }
 
-    /// Deletes in all segments.
+    /// Deletes in all segments that are in use.
     pub(super) fn deletes(&self) -> u64 {
-        self.segments.iter().map(|segment| segment.deletes.load(Ordering::Relaxed)).sum()
+        let in_use = |segment: &&Segment<D>| matches!(segment.state(), State::Active | State::Sealed);
+        self.segments.iter().filter(in_use).map(|segment| segment.deletes.load(Ordering::Relaxed)).sum()
     }
 
     /// The share of a segment that is moved to empty the one with the fewest live records.

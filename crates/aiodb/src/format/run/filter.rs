@@ -43,14 +43,14 @@ impl Filter {
         filter
     }
 
-    /// Whether a key with this hash may be there.
+    /// Whether a key with this hash may be there. No branch depends on the line: the processor loads those of several filters at a time.
     #[inline]
     pub(crate) fn may_contain(&self, hash: u64) -> bool {
         if self.0.is_empty() {
             return false;
         }
         let line = &self.0[self.line_of(hash)].0;
-        bits(hash).all(|bit| line[bit / 64] >> (bit % 64) & 1 == 1)
+        bits(hash).fold(1, |all, bit| all & (line[bit / 64] >> (bit % 64))) & 1 == 1
     }
 
     fn line_of(&self, hash: u64) -> usize {

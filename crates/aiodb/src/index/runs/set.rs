@@ -24,20 +24,43 @@ pub(super) struct Run<D: Device> {
     pub(super) from: Box<[u8]>,
     pub(super) merged: Vec<Arc<RunFile<D>>>,
     pub(super) files: Vec<Arc<RunFile<D>>>,
+    /// The first bytes of the largest key of each file, side by side: a look-up compares these first.
+    ends: Vec<u64>,
+}
+
+/// The first bytes of a key as a number: a key with a lower one comes before.
+fn first_bytes(key: &[u8]) -> u64 {
+    let mut bytes = [0; 8];
+    let length = key.len().min(bytes.len());
+    bytes[..length].copy_from_slice(&key[..length]);
+    u64::from_be_bytes(bytes)
 }
 
 impl<D: Device> Run<D> {
     fn new(run: &ManifestRun, files: &Files<D>) -> Run<D> {
-        let open = |names: &[RunFileName]| names.iter().map(|name| Arc::clone(&files[&name.number])).collect();
+        let open =
+            |names: &[RunFileName]| -> Vec<_> { names.iter().map(|name| Arc::clone(&files[&name.number])).collect() };
         let ManifestRun { number, until, merge, .. } = *run;
-        Run { number, until, merge, from: run.from.clone(), merged: open(&run.merged), files: open(&run.files) }
+        let (merged, files) = (open(&run.merged), open(&run.files));
+        let ends = files.iter().map(|file| first_bytes(&file.footer.largest_key)).collect();
+        Run { number, until, merge, from: run.from.clone(), merged, files, ends }
     }
 
     /// The only file that a key may be in.
     pub(super) fn file_of(&self, key: &[u8]) -> Option<&Arc<RunFile<D>>> {
-        let files = if *key < *self.from { &self.merged } else { &self.files };
-        let at = files.partition_point(|file| *file.footer.largest_key < *key);
-        files.get(at).filter(|file| *file.footer.smallest_key <= *key)
+        self.first_up_to(key).filter(|file| *file.footer.smallest_key <= *key)
+    }
+
+    /// The file that has a key if any has, which may begin behind it.
+    pub(super) fn first_up_to(&self, key: &[u8]) -> Option<&Arc<RunFile<D>>> {
+        let ends_before = |file: &Arc<RunFile<D>>| *file.footer.largest_key < *key;
+        if *key < *self.from {
+            return self.merged.get(self.merged.partition_point(ends_before));
+        }
+        let wanted = first_bytes(key);
+        let begin = self.ends.partition_point(|end| *end < wanted);
+        let equal = self.ends[begin..].partition_point(|end| *end == wanted);
+        self.files.get(begin + self.files[begin..begin + equal].partition_point(ends_before))
     }
 
     /// The numbers of all pieces.
@@ -146,5 +169,21 @@ impl<D: Device> RunSet<D> {
         let Some(unreadable) = self.runs.iter().position(is_unreadable) else { return self.runs.len() };
         let takes_part = |run: &Run<D>| run.merge > 0 && run.merge == self.runs[unreadable].merge;
         self.runs.iter().position(takes_part).unwrap_or(unreadable)
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::first_bytes;
+
+    /// Keys of which one comes before another have first bytes that do not come after.
+    #[test]
+    fn first_bytes_are_in_the_order_of_keys() {
+        let mut random = fastrand::Rng::with_seed(1);
+        let mut keys: Vec<Vec<u8>> = (0..5000)
+            .map(|_| (0..random.usize(0..12)).map(|_| [0, 1, 127, 128, 255][random.usize(0..5)]).collect())
+            .collect();
+        keys.sort();
+        assert!(keys.windows(2).all(|pair| first_bytes(&pair[0]) <= first_bytes(&pair[1])));
     }
 }

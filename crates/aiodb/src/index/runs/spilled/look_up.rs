@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::file::hash_of;
 use super::super::lookup::{AwaitedBytes, RunLookup};
-use super::super::set::RunSet;
+use super::super::set::{Run, RunSet};
 use super::tag::places_of;
 use crate::cache::Cache;
 use crate::format::location::Location;
@@ -32,7 +32,9 @@ impl<D: Device> SpilledLookUp<D> {
     ) -> Option<SpilledLookUp<D>> {
         let key = tag_key(table, known_bits(hash));
         let hash = hash_of(hash_seed, &key);
-        let may_have = set.runs.iter().any(|run| run.file_of(&key).is_some_and(|file| file.may_contain(hash)));
+        // All are asked, since each waits for memory: that costs less than to wait for one after the other.
+        let in_run = |run: &Run<D>| run.first_up_to(&key).is_some_and(|file| file.may_contain(hash));
+        let may_have = set.runs.iter().fold(false, |may_have, run| may_have | in_run(run));
         let runs = may_have.then(|| RunLookup::new(set, cache, hash, u64::MAX))?;
         Some(SpilledLookUp { key, runs, chain: VersionChain::default() })
     }

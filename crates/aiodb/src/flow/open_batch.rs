@@ -79,8 +79,7 @@ impl<D: Device> AppendPath<D> {
         if state.closed {
             return Err(Error::Closed);
         }
-        let is_whole = self.segments.is_reserve_whole();
-        if state.turn || !is_whole && (claim == Claim::Ordinary || self.is_for_moves(claim)) {
+        if state.turn || claim == Claim::Ordinary && !self.segments.is_reserve_whole() || self.is_for_moves(claim) {
             return Ok(None);
         }
         if state.open.is_none() && !self.needs_segment(&state, length) {

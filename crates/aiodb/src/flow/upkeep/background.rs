@@ -292,7 +292,7 @@ impl<D: Device> Engine<D> {
     }
 
     /// A round of upkeep; true if there is more to do at once.
-    pub(crate) fn maintain_once(&self) -> Result<bool> {
+    fn maintain_once(&self) -> Result<bool> {
         if self.commit.failure().is_some() {
             return Ok(false);
         }

@@ -73,7 +73,7 @@ impl<D: Device> Upkeep<D> {
             let (is_wanted, mut chosen) = self.choose_victim(damaged, until, self.waiting_life(waiting));
             if chosen.is_none() && self.segments.is_refused() && waiting.life == 0 && self.is_any_hidden(waiting) {
                 // Deletes of other tables may go once older ones lie behind them.
-                (waiting.life, waiting.deletes) = (self.commit.next_life(), self.deletes());
+                self.let_all_be_emptied(waiting);
                 chosen = self.choose_victim(damaged, until, waiting.life).1;
             }
             *is_stuck = is_wanted && chosen.is_none();
@@ -122,7 +122,7 @@ impl<D: Device> Upkeep<D> {
     /// Whether runs may still hide what waiting deletes have left.
     fn is_any_hidden(&self, waiting: &WaitingDeletes) -> bool {
         let until_of = |ordered: &OrderedIndex<D>| waiting.until.min(ordered.committed_sequence());
-        self.ordered.open().any(|ordered| ordered.counted_sequence() < until_of(ordered))
+        waiting.until > 0 && self.ordered.open().any(|ordered| ordered.counted_sequence() < until_of(ordered))
     }
 
     /// Takes note that deletes before a sequence wait for merges, and have filled the segment that was emptied.
@@ -140,12 +140,16 @@ impl<D: Device> Upkeep<D> {
             return u64::MAX;
         }
         let deletes = self.deletes();
-        if deletes.saturating_sub(waiting.deletes) * DELETE_BYTES >= TOLERATED_SEGMENTS * self.segments.segment_bytes
-            && deletes / 2 >= waiting.deletes
-        {
-            (waiting.life, waiting.deletes) = (self.commit.next_life(), deletes);
+        let more_bytes = deletes.saturating_sub(waiting.deletes) * DELETE_BYTES;
+        if more_bytes >= TOLERATED_SEGMENTS * self.segments.segment_bytes && deletes / 2 >= waiting.deletes {
+            self.let_all_be_emptied(waiting);
         }
         waiting.life
+    }
+
+    /// Has every segment that there is emptied once if need be, whatever waits in it.
+    fn let_all_be_emptied(&self, waiting: &mut WaitingDeletes) {
+        (waiting.life, waiting.deletes) = (self.commit.next_life(), self.deletes());
     }
 
     /// Whether no segment can be emptied before emptied ones are free.

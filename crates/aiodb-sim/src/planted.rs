@@ -43,6 +43,8 @@ pub fn hunt(bug: Bug, seeds: u64) -> Option<Found> {
         | Bug::DeleteOverSpilled
         | Bug::SpilledNotMoved => (&[FIRST_OUTGROWN][..], Tables::Hash),
         Bug::ModesForgotten => (&[FIRST_MODED][..], Tables::Any),
+        Bug::FilterLeftOutHidesKeys => (&[FIRST_MODED, FIRST_OUTGROWN][..], Tables::Any),
+        Bug::ReplayedTwice => (&[FIRST_SORTED][..], Tables::Lsm),
         bug if bug.is_of_runs() => (&[FIRST_SORTED][..], Tables::Lsm),
         _ => (&[FIRST_TIMED, FIRST_AIMED, FIRST_WAITING][..], Tables::Any),
     };

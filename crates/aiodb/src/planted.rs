@@ -203,6 +203,10 @@ pub enum Bug {
     SpilledNotMoved,
     /// Modes of a table that were acknowledged wait for the next checkpoint.
     ModesForgotten,
+    /// A replay publishes records again that the runs have.
+    ReplayedTwice,
+    /// A file whose filter memory has no room for is taken for one without keys.
+    FilterLeftOutHidesKeys,
 }
 
 #[cfg(feature = "planted-bugs")]
@@ -231,7 +235,7 @@ mod switch {
 
     impl Bug {
         /// Bugs that one thread is enough for: the simulator finds them.
-        pub const ALL: [Bug; 82] = [
+        pub const ALL: [Bug; 84] = [
             Bug::AckBeforeFlush,
             Bug::EarlierBatchesUnflushed,
             Bug::SegmentHeaderUnflushed,
@@ -314,6 +318,8 @@ mod switch {
             Bug::DeleteOverSpilled,
             Bug::SpilledNotMoved,
             Bug::ModesForgotten,
+            Bug::ReplayedTwice,
+            Bug::FilterLeftOutHidesKeys,
         ];
 
         /// Whether only tables of kind `lsm` run into it.

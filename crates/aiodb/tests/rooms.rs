@@ -34,6 +34,7 @@ const LAYERS: [(&str, &[&str]); 6] = [
             "flow/read.rs",
             "flow/read_ahead.rs",
             "flow/recovery/counts.rs",
+            "flow/recovery/in_runs.rs",
             "flow/scan/fetch.rs",
             "flow/scan/stretches.rs",
             "flow/upkeep/memory.rs",

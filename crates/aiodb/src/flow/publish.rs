@@ -175,6 +175,16 @@ impl<D: Device> AppendPath<D> {
         self.count_expiring_chunks(publication);
     }
 
+    /// [`AppendPath::count_appended`] for a later copy of a record.
+    pub(crate) fn count_copied(&self, generation: &Generation, publication: &Publication<'_>) {
+        self.count_kind(generation, publication);
+        self.count_uncounted(generation, publication, 0);
+        if publication.replayed.is_some() {
+            // A chunk may have been moved, which was counted with the move.
+            self.count_expiring_chunks(publication);
+        }
+    }
+
     /// Counts what a record of an ordered table takes beyond what its entry counts, and beyond its growth, which is counted already.
     fn count_uncounted(&self, generation: &Generation, publication: &Publication<'_>, growth: u64) {
         if generation.kind().is_ordered() && matches!(publication.kind, Kind::Put | Kind::Merge) {
@@ -238,12 +248,7 @@ impl<D: Device> AppendPath<D> {
         if generation.is_gone() {
             return;
         }
-        self.count_kind(generation, publication);
-        self.count_uncounted(generation, publication, 0);
-        if publication.replayed.is_some() {
-            // A chunk may have been moved, which was counted with the move.
-            self.count_expiring_chunks(publication);
-        }
+        self.count_copied(generation, publication);
         let to = publication.placed.location;
         let from = Location { segment: origin.segment, offset: origin.offset, length: to.length };
         match &generation.index {

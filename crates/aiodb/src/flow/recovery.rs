@@ -5,6 +5,7 @@
 //! later batches and segments tell, the break is damage and reported as such; otherwise it is the torn tail of a crash.
 
 mod counts;
+mod in_runs;
 mod ingested;
 pub(crate) mod pending;
 mod segments;
@@ -12,6 +13,7 @@ mod segments;
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
+use self::in_runs::{InRuns, Replayed};
 use self::ingested::Tail;
 use crate::flow::publish::Publication;
 use crate::flow::room::unless_full;
@@ -32,7 +34,7 @@ use crate::store::catalog::{Generation, TableIndex};
 use crate::store::clock;
 use crate::store::engine::Engine;
 use crate::store::recovered::Recovered;
-use crate::{Error, Result};
+use crate::{Error, IndexKind, Result};
 
 /// Each opening goes on with lives that begin at random up to this far ahead. Where a device has lost the header of a segment
 /// that it had acknowledged, the next process would otherwise begin the same life there, and take the batches behind it for its own.
@@ -61,13 +63,15 @@ impl<D: Device> Engine<D> {
         let mut recovered = Recovered { rebuilt: !rebuild.is_empty(), ..Recovered::default() };
         let headers = self.load_segments(manifest, rebuild)?;
         let mut scan = Scan::new(self.segments.segment_bytes);
+        // Before anything comes to them.
+        let in_runs = InRuns::of(&self.ordered)?;
         if recovered.rebuilt {
             self.set_incomplete(manifest, rebuild)?;
             self.rebuild(manifest, rebuild, &mut scan)?;
         }
         let (position, next_sequence, time_ms) = (manifest.position, manifest.next_sequence, manifest.time_ms);
         let mut walk = Walk { position, next_sequence, time_ms };
-        let tail = Tail { manifest, headers: &headers, rebuild, is_read_again: Cell::new(false) };
+        let tail = Tail { manifest, headers: &headers, rebuild, in_runs, is_read_again: Cell::new(false) };
         self.replay(&tail, &mut walk, &mut scan, &mut recovered)?;
         self.ordered.open().for_each(|ordered| ordered.set_incomplete(false));
         self.resume_clock(walk.time_ms);
@@ -110,8 +114,11 @@ impl<D: Device> Engine<D> {
         }
         recovered.rebuilt |= tail.is_read_again.get();
         self.ordered.open().for_each(|ordered| ordered.set_incomplete(false));
-        if recovered.batches > 0 {
-            self.ordered.open().for_each(|ordered| ordered.set_replayed(self.commit.next_sequence()));
+        let may_count_twice = tail.in_runs.may_count_twice() || tail.is_read_again.get();
+        for ordered in self.ordered.open().filter(|_| recovered.batches > 0) {
+            if ordered.kind() == IndexKind::Lmdb || may_count_twice {
+                ordered.set_replayed(self.commit.next_sequence());
+            }
         }
         recovered.milliseconds = self.device.clock_ms() - started;
         Ok(recovered)
@@ -245,7 +252,9 @@ impl<D: Device> Engine<D> {
     /// `before` is where the batch of the record begins.
     fn replay_record(&self, view: &BatchView<'_>, found: &Found<'_>, tail: &Tail<'_>, before: &Position) -> Result<()> {
         if found.record.kind.is_indexed() {
-            return self.replay_indexed(view, found);
+            // Where a table was read again, older records may lie above what the runs have.
+            let in_runs = Some(&tail.in_runs).filter(|in_runs| in_runs.have(view.number) || !tail.is_read_again.get());
+            return self.replay_indexed(view, found, in_runs);
         }
         if found.record.kind == Kind::Chunk && self.catalog.generation(found.record.table).is_none() {
             self.keep_id(found.record.table);
@@ -253,7 +262,8 @@ impl<D: Device> Engine<D> {
         self.replay_table(&found.record, found.location, tail, before)
     }
 
-    fn replay_indexed(&self, view: &BatchView<'_>, found: &Found<'_>) -> Result<()> {
+    /// Publishes a record that is read back, unless the runs have it already: `in_runs` is what they have, if that is asked.
+    fn replay_indexed(&self, view: &BatchView<'_>, found: &Found<'_>, in_runs: Option<&InRuns>) -> Result<()> {
         let record = &found.record;
         // Records of a table that was dropped since are dead, and of one that is ingested up to here, or never came to be.
         let Some(generation) = self.catalog.generation(record.table) else {
@@ -262,8 +272,13 @@ impl<D: Device> Engine<D> {
             return Ok(());
         };
         let placed = placed(found);
-        let publication = self.publication(view, found, &placed)?;
+        let mut publication = self.publication(view, found, &placed)?;
+        let asked = |in_runs| self.is_replayed(in_runs, view.number, (&generation, record));
+        let replayed = in_runs.map_or(Replayed::Yes, asked);
+        publication.out_of_order = replayed == Replayed::OutOfOrder;
         match record.moved {
+            Some(_) if replayed == Replayed::No => self.count_copied(&generation, &publication),
+            None if replayed == Replayed::No => self.count_appended(&generation, &publication),
             Some(origin) => self.publish_move(&generation, &publication, origin, None),
             None => self.publish(&generation, &publication),
         }
@@ -274,7 +289,7 @@ impl<D: Device> Engine<D> {
     fn rebuild_record(&self, view: &BatchView<'_>, found: &Found<'_>) -> Result<()> {
         let record = &found.record;
         let (Some(_), Some(generation)) = (record.moved, self.catalog.generation(record.table)) else {
-            return self.replay_indexed(view, found);
+            return self.replay_indexed(view, found, None);
         };
         let placed = placed(found);
         let publication = Publication { out_of_order: true, ..self.publication(view, found, &placed)? };

@@ -229,8 +229,8 @@ impl<D: Device> OrderedIndex<D> {
         self.committed_sequence().min(self.committed.settled_sequence())
     }
 
-    /// The committed chains may have had some of the records that a replay has published, which count twice until everything before this
-    /// sequence is committed.
+    /// LMDB may have had some of the records that a replay has published, which count twice until everything before this sequence is
+    /// committed. Runs are asked before; some only where they could not be.
     pub(crate) fn replayed(&self) -> u64 {
         self.replayed.load(Ordering::Relaxed)
     }

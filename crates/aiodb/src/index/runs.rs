@@ -37,6 +37,7 @@ pub(crate) mod warm;
 mod writer;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -151,6 +152,14 @@ impl<D: Device> Runs<D> {
         let set = self.set()?;
         let position = set.manifest.position.map_or(0, |position| position.batch);
         Ok(set.manifest.durable_batch.max(position))
+    }
+
+    /// The sequences, from the position on, that entries may have: of records that were published before a memtable became immutable,
+    /// though their batches lie behind its position.
+    pub(crate) fn sequences_ahead(&self) -> Result<Range<u64>> {
+        let set = self.set()?;
+        let end = set.pieces().map(|piece| piece.file.footer.largest_sequence + 1).max();
+        Ok(set.manifest.next_sequence..end.unwrap_or(0))
     }
 
     /// All deletes before this sequence have met every older entry of their keys.

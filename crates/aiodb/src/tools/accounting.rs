@@ -1,7 +1,7 @@
 //! A recount of live bytes, to compare the counters with. For tests: the counters only choose which segments reclaim empties,
 //! so a wrong one shows as space that never comes back.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use crate::format::place::footprint;
@@ -76,17 +76,22 @@ impl<D: Device> Upkeep<D> {
     }
 
     /// Counts what runs hold, superseded entries too, but for those whose segment was emptied. Chunks are counted by the files of runs:
-    /// those of entries that a merge has taken in already are among them until their file goes. Says where they count too few.
+    /// those of entries that a merge has taken in already are among them until their file goes. Says where they count too few, and which records
+    /// count twice.
     fn count_runs(&self, counted: &mut BTreeMap<u32, Live>) -> Result<Vec<String>> {
         let Some(runs) = self.ordered.get(IndexKind::Lsm).and_then(|lsm| lsm.committed.runs()) else {
             return Ok(Vec::new());
         };
         let life_of = |number| self.segments.find(number).map_or(u64::MAX, |segment| segment.life());
         let (mut named, mut by_files) = (BTreeMap::<u32, i64>::new(), BTreeMap::<u32, i64>::new());
+        let (mut places, mut twice) = (BTreeSet::new(), Vec::new());
         runs.for_each_entry(&mut |key, entry, next_life| {
             let number = entry.location.segment;
             if !entry.is_delete() && life_of(number) < next_life && self.is_in_use(number) {
                 count(counted, number, self.bytes_in_index(key, entry), &[]);
+                if !places.insert((number, entry.location.offset, entry.sequence)) {
+                    twice.push(format!("segment {number}: record {} counts twice", entry.sequence));
+                }
                 let chunks = if entry.form.chunked { self.chunks_of(entry) } else { Vec::new() };
                 chunks.iter().for_each(|chunk| *named.entry(chunk.segment).or_default() += chunk.bytes);
             }
@@ -101,9 +106,9 @@ impl<D: Device> Upkeep<D> {
         named.retain(|number, _| self.is_in_use(*number));
         let too_few =
             named.into_iter().filter(|(number, named)| by_files.get(number).is_none_or(|count| count < named));
-        Ok(too_few
-            .map(|(number, named)| format!("segment {number}: runs name {named} bytes of chunks, and count fewer"))
-            .collect())
+        let too_few = too_few
+            .map(|(number, named)| format!("segment {number}: runs name {named} bytes of chunks, and count fewer"));
+        Ok(too_few.chain(twice).collect())
     }
 
     fn count_ordered(&self, generation: &Generation, counted: &mut BTreeMap<u32, Live>) -> Result<()> {

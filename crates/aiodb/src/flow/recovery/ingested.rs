@@ -6,6 +6,7 @@
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::in_runs::InRuns;
 use super::next_segment;
 use crate::format::manifest::{Manifest, damage_error};
 use crate::format::position::Position;
@@ -22,6 +23,8 @@ pub(super) struct Tail<'a> {
     pub(super) headers: &'a BTreeMap<u32, SegmentHeader>,
     /// The tables that are made again from the whole log.
     pub(super) rebuild: &'a BTreeSet<u32>,
+    /// What the runs had of it.
+    pub(super) in_runs: InRuns,
     /// Whether the log was read again for an ingested table.
     pub(super) is_read_again: Cell<bool>,
 }
@@ -31,7 +34,9 @@ impl<D: Device> Engine<D> {
     pub(super) fn recover_ingested(&self, table: u32, tail: &Tail<'_>, end: &Position) -> Result<()> {
         let Some(ordered) = self.ordered.get(IndexKind::Lsm) else { return Ok(()) };
         let is_there = self.catalog.generation(table).is_some();
-        if !is_there || tail.rebuild.contains(&table) || ordered.committed.has_whole(table)? {
+        // What the runs had of it when they came past its record is all there is, also where that is nothing any more.
+        let was_there = tail.in_runs.have(end.batch + 1);
+        if !is_there || was_there || tail.rebuild.contains(&table) || ordered.committed.has_whole(table)? {
             return Ok(());
         }
         if self.options.read_only {
@@ -82,7 +87,7 @@ impl<D: Device> Engine<D> {
         })?;
         for found in batch.view.records().filter(|found| found.record.table == table && found.record.kind.is_indexed())
         {
-            self.replay_indexed(&batch.view, &found)?;
+            self.replay_indexed(&batch.view, &found, None)?;
         }
         let (header, checksum) = (batch.header, batch.checksum);
         self.bound_indexes()?;

@@ -164,6 +164,15 @@ impl<D: Device> OrderedIndex<D> {
         Ok(found_reached)
     }
 
+    /// The records of a key that are committed, also those that a range delete hides.
+    pub(crate) fn committed_chain(&self, table: u32, key: &[u8]) -> Result<VersionChain> {
+        let (key, mut chain) = (encode_key(table, key), VersionChain::default());
+        if let Some(mut runs) = self.committed.begin_lookup(&key, View::LATEST.sequence, &mut chain)? {
+            runs.finish(&key, &mut chain)?;
+        }
+        Ok(chain)
+    }
+
     pub(super) fn chain(&self, key: &[u8], view: &View) -> Result<VersionChain> {
         let mut asked = Asked::default();
         self.begin(key, view, &mut asked)?;

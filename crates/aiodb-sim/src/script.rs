@@ -62,6 +62,8 @@ pub struct Setup {
     pub versions_in_memory: usize,
     /// Memory for the keys of a `hash` table, in bytes; without, it has all of them.
     pub hash_bytes: Option<u64>,
+    /// Memory for filters of sorted runs, in bytes, in one of three processes; the others have none, or all they need.
+    pub filter_bytes: Option<u64>,
     /// Whether work behind the scenes goes on during backups.
     pub works_beside_backups: bool,
     /// Bytes that must be free on the disk for LMDB to commit; without, it always finds room.

@@ -150,6 +150,7 @@ impl<'a> Run<'a> {
             compaction_filters: CompactionFilters::default().with(Droppings(Arc::clone(&self.watch))),
             versions_in_memory: setup.versions_in_memory,
             hash_bytes: setup.hash_bytes,
+            filter_bytes: setup.filter_bytes.map(|bytes| [u64::MAX, bytes, 0][self.openings as usize % 3]),
             rebuild_index: rebuild,
             background: false,
             ..Options::default()

@@ -146,6 +146,7 @@ fn setup(seed: u64, tables: Tables, random: &mut Rng) -> Setup {
         works_beside_backups: false,
         versions_in_memory: Options::default().versions_in_memory,
         hash_bytes: None,
+        filter_bytes: None,
         index_needs: (seed >= FIRST_BOUNDED).then_some(INDEX_NEEDS),
         directories: if whole && random.u8(..4) == 0 { random.usize(2..=3) } else { 1 },
     }

@@ -10,8 +10,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// A part that holds its memory in pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// Filters, fences and marks of sorted runs.
+    /// Fences and marks of sorted runs.
     Runs,
+    /// Filters of sorted runs. Where they do not fit, those that save the fewest reads go.
+    Filters,
     /// Slots of `hash` tables. They move on to files beyond their bound.
     Hash,
     /// Filters and fences of files of superseded records.
@@ -22,16 +24,36 @@ pub(crate) enum Part {
     Buffers,
 }
 
-const PARTS: usize = 5;
+const PARTS: usize = 6;
 
 /// Bytes of each part. Relaxed: they publish nothing.
-#[derive(Debug, Default)]
-pub(crate) struct Accounts([AtomicU64; PARTS]);
+#[derive(Debug)]
+pub(crate) struct Accounts {
+    parts: [AtomicU64; PARTS],
+    /// See [`Accounts::filter_room`]. Relaxed, as the parts.
+    filter_room: AtomicU64,
+}
+
+impl Default for Accounts {
+    fn default() -> Accounts {
+        Accounts { parts: Default::default(), filter_room: AtomicU64::new(u64::MAX) }
+    }
+}
 
 impl Accounts {
     /// Bytes that a part holds.
     pub(crate) fn bytes(&self, part: Part) -> u64 {
-        self.0[part as usize].load(Ordering::Relaxed)
+        self.parts[part as usize].load(Ordering::Relaxed)
+    }
+
+    /// Bytes that all filters may take together.
+    pub(crate) fn filter_room(&self) -> u64 {
+        self.filter_room.load(Ordering::Relaxed)
+    }
+
+    /// Says how many bytes all filters may take together.
+    pub(crate) fn set_filter_room(&self, bytes: u64) {
+        self.filter_room.store(bytes, Ordering::Relaxed);
     }
 }
 
@@ -59,7 +81,7 @@ impl Held {
         // Less wraps around.
         let more = after.wrapping_sub(before);
         self.bytes.fetch_add(more, Ordering::Relaxed);
-        self.accounts.0[self.part as usize].fetch_add(more, Ordering::Relaxed);
+        self.accounts.parts[self.part as usize].fetch_add(more, Ordering::Relaxed);
     }
 
     /// The piece takes so many bytes now. Only one thread may say so.
@@ -70,6 +92,11 @@ impl Held {
     /// What it takes.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// The accounts in which it counts.
+    pub(crate) fn accounts(&self) -> &Arc<Accounts> {
+        &self.accounts
     }
 }
 
@@ -117,6 +144,9 @@ const HASH_SHARE: u64 = 2;
 
 /// They are not made fewer than these: runs of so few places would be many.
 const LEAST_HASH_BYTES: u64 = 4 << 20;
+
+/// Filters of sorted runs leave one part in so many of the budget to memtables, caches and slots of `hash` tables.
+const FILTERS_LEAVE_SHARE: u64 = 4;
 
 /// Superseded records in memory may take one part in so many.
 const VERSIONS_SHARE: u64 = 16;
@@ -219,6 +249,11 @@ impl Demand {
         (self.budget.saturating_sub(others) / HASH_SHARE).max(LEAST_HASH_BYTES)
     }
 
+    /// What filters of sorted runs may take. `beside` is what else cannot be given back, slots of `hash` tables aside, which can.
+    pub(crate) fn filter_room(&self, beside: u64) -> u64 {
+        (self.budget - self.budget / FILTERS_LEAVE_SHARE).saturating_sub(beside)
+    }
+
     /// The least budget with which a store works: what cannot be given back, and all floors at once.
     pub(crate) fn least_budget(&self) -> u64 {
         self.fixed + self.indexes.max(1) * self.memtables.least + self.versions.least
@@ -253,6 +288,8 @@ pub struct MemoryStats {
     pub block_cache_bytes: u64,
     /// The cache of values.
     pub cache_bytes: u64,
+    /// Filters of sorted runs that memory has no room for: look-ups do without them, and read more blocks. They are not among the parts.
+    pub filters_left_out_bytes: u64,
 }
 
 impl MemoryStats {

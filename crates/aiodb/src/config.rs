@@ -117,8 +117,8 @@ impl StorageMode {
 }
 
 /// The storage modes of a table, see `docs/decisions/0062-storage-modes.md`. Where the budget does not suffice it comes closer to the disk by
-/// itself: values leave memory first, the coldest before others, then blocks of keys. Filters and fences of sorted runs are in memory in every mode,
-/// and slots of `hash` tables as far as there is room for them ([`Options::hash_bytes`]).
+/// itself: values leave memory first, the coldest before others, then blocks of keys, then filters of sorted runs ([`Options::filter_bytes`]). Fences are in
+/// memory in every mode, and slots of `hash` tables as far as there is room for them ([`Options::hash_bytes`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct TableModes {
     /// Blocks of the sorted runs of an `lsm` table, with the values that lie in them. Slots of a `hash` table leave memory only where it has no room for
@@ -227,6 +227,11 @@ pub struct Options {
     /// parts need not have, where `memory_bytes` is not chosen of three quarters of the memory that there is; at least 4 MiB.
     /// See `docs/decisions/0058-hash-tables-spill.md`.
     pub hash_bytes: Option<u64>,
+    /// Memory for the filters of all sorted runs, at most, in bytes: they have about 1.3 bytes a key of `lsm` tables, and 1.8 a key of `hash`
+    /// tables in files. It is a part of `memory_bytes`. A look-up does without a filter that is left out, and reads a block of its run: the filters
+    /// of the largest runs are left out first, and those of `hash` tables last. Default `None`: three quarters of `memory_bytes`, where it is
+    /// not chosen of the most that it grows to, without what other parts cannot do without. See `docs/decisions/0065-filters-beyond-memory.md`.
+    pub filter_bytes: Option<u64>,
     /// Put written values into the cache too, so that they are read without the device; it costs every
     /// write a copy. Values that are compressed come there when they are first read. Default false.
     pub cache_writes: bool,
@@ -297,6 +302,7 @@ impl Default for Options {
             block_cache_bytes: None,
             memtable_bytes: None,
             hash_bytes: None,
+            filter_bytes: None,
             cache_writes: false,
             metrics_file: None,
             rebuild_index: false,

@@ -384,6 +384,69 @@ fn slots_of_hash_tables_stay_within_the_budget() {
     }
 }
 
+/// Filters that do not fit are left out: gets read more, and find the same. They come back where there is room, which upkeep sees and an opening.
+#[test]
+fn filters_that_do_not_fit_are_left_out() {
+    const NUMBERS: u64 = 40_000;
+    let directory = scratch();
+    let open = |filter_bytes, read_only| {
+        let options = Options {
+            filter_bytes,
+            read_only,
+            memory_bytes: Some(64 * MIB),
+            segment_bytes: MIB,
+            durability: Durability::None,
+            ..Options::default()
+        };
+        Db::open(directory.path(), options).expect("the store can be opened")
+    };
+    let check = |db: &Db| {
+        for (name, _) in db.tables() {
+            let table = db.table(&name).expect("it is there");
+            for number in (0..2 * NUMBERS).step_by(37) {
+                let expected = (number < NUMBERS).then_some(&b"small"[..]);
+                assert_eq!(table.get(&key(number)).expect("a get works").as_deref(), expected, "{name}, key {number}");
+            }
+        }
+    };
+    let left_out = |db: &Db| {
+        let stats = db.stats();
+        let is_said = stats.warnings.iter().any(|warning| warning.contains("filters of sorted runs"));
+        assert_eq!(is_said, stats.memory.filters_left_out_bytes > 0, "{stats:?}");
+        stats.memory.filters_left_out_bytes
+    };
+    let db = open(None, false);
+    for name in ["t", "other"] {
+        let table = db.create_table(name, IndexKind::Lsm).expect("a table can be made");
+        for number in 0..NUMBERS {
+            table.put(&key(number), b"small").expect("a put works");
+        }
+    }
+    db.checkpoint().expect("the disk works");
+    assert_eq!(left_out(&db), 0);
+    let filters = db.stats().memory.run_bytes;
+    db.close().expect("the store closes");
+    drop(db);
+
+    let db = open(Some(0), true);
+    // Ten bits a key, in both tables.
+    assert!(left_out(&db) >= 2 * NUMBERS * 10 / 8, "{:?}", db.stats());
+    let without = db.stats().memory.run_bytes;
+    assert!(without + left_out(&db) <= filters + filters / 10, "{filters} bytes with filters: {:?}", db.stats());
+    check(&db);
+    drop(db);
+
+    let db = open(Some(2 * NUMBERS), false);
+    assert!(left_out(&db) > 0, "{:?}", db.stats());
+    check(&db);
+    db.drop_table("other").expect("it can be dropped");
+    eventually("filters are back where others are gone", || left_out(&db) == 0);
+    check(&db);
+    db.close().expect("the store closes");
+    drop(db);
+    assert_eq!(left_out(&open(None, true)), 0);
+}
+
 /// Memtables of long keys have fewer of them.
 #[test]
 fn long_keys_count_for_what_they_are() {

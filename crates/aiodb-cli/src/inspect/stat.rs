@@ -100,6 +100,7 @@ fn to_json(stats: &Stats) -> Value {
         "tables": stats.tables.iter().map(table_json).collect::<Vec<_>>(),
     });
     // More than the macro takes at once.
+    json["filters_left_out_bytes"] = json!(stats.memory.filters_left_out_bytes);
     json["memory_full_seconds"] = json!(stats.memory_full_seconds);
     json["disk_full_seconds"] = json!(stats.disk_full_seconds);
     json

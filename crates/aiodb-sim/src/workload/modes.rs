@@ -4,6 +4,7 @@ use aiodb::io::Phase;
 use aiodb::{IndexKind, Step, StorageMode, TableModes};
 use fastrand::Rng;
 
+use super::outgrown::{FILTER_SIZES, LINE_BYTES};
 use crate::script::{Action, Crash, Script};
 
 /// One action in so many is followed by other modes of a table, and one by work behind the scenes, which brings to memory what is to be there.
@@ -26,6 +27,7 @@ pub(super) fn with_modes(mut script: Script) -> Script {
             *made = modes(*kind, &mut random);
         }
     }
+    script.setup.filter_bytes = Some(script.seed % FILTER_SIZES * LINE_BYTES);
     let mut actions = Vec::with_capacity(script.actions.len() * 2);
     for action in script.actions {
         if matches!(action, Action::Create(_) | Action::FinishIngest) && random.u32(..UNMADE) == 0 {

@@ -9,6 +9,10 @@ use crate::script::{Action, Script};
 /// Bytes of memory for the keys of a table: with none all that can be comes to runs at once.
 const MEMORY: std::ops::Range<u64> = 0..6000;
 
+/// Filters have memory for as many lines as one of so many numbers says. A line has the bits of about forty keys.
+pub(super) const FILTER_SIZES: u64 = 7;
+pub(super) const LINE_BYTES: u64 = 64;
+
 /// One script in so many has no memory at all.
 const WITHOUT: u8 = 3;
 
@@ -25,6 +29,7 @@ pub(super) fn outgrown(mut script: Script) -> Script {
     let mut random = Rng::with_seed(script.seed.rotate_left(16));
     let setup = &mut script.setup;
     setup.hash_bytes = Some(if random.u8(..WITHOUT) == 0 { 0 } else { random.u64(MEMORY) });
+    setup.filter_bytes = Some(script.seed % FILTER_SIZES * LINE_BYTES);
     let mut actions = Vec::with_capacity(script.actions.len() * 2);
     for action in script.actions {
         actions.push(action);

@@ -42,8 +42,7 @@ impl<D: Device> ReadPath<D> {
 
     /// Whether runs may have places under the tag of a hash, below those in memory.
     pub(crate) fn may_be_below(&self, table: u32, hash: u64) -> bool {
-        let below = self.spilled.below(table, shard_of(hash));
-        below.is_some_and(|below| self.spilled.begin_look_up(table, hash, &below).is_some())
+        self.spilled.may_have(table, shard_of(hash), hash)
     }
 
     /// Calls `f` with all places under each tag of a shard, newest first.

@@ -18,6 +18,7 @@ mod due;
 mod edits;
 mod file;
 pub(crate) mod filtering;
+pub(crate) mod filters;
 mod flush;
 pub(crate) mod ingest;
 mod inputs;

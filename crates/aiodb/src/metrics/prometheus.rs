@@ -216,6 +216,11 @@ impl Metrics {
         vec![
             gauge("memory_budget_bytes", "Memory that the store may take.", self.memory.budget_bytes),
             Family { name: "memory_bytes", help: "Memory by what takes it.", value: Value::Gauges(parts) },
+            gauge(
+                "filters_left_out_bytes",
+                "Filters of sorted runs that memory has no room for.",
+                self.memory.filters_left_out_bytes,
+            ),
             Family {
                 name: "memory_full_seconds",
                 help: "Seconds until memory reaches the budget, where it grows.",

@@ -64,6 +64,8 @@ pub(crate) struct Memory {
     prefers_values: AtomicBool,
     all_block_bytes: AtomicU64,
     pub(crate) growth: Growth,
+    /// Bytes of filters that memory has no room for, as of the last look.
+    filters_left_out: AtomicU64,
     /// The memory of batches, which is there as long as the store is open.
     _batches: Held,
 }
@@ -84,9 +86,12 @@ impl Memory {
             prefers_values: AtomicBool::new(false),
             all_block_bytes: AtomicU64::new(0),
             growth: Growth::default(),
+            filters_left_out: AtomicU64::new(0),
             _batches: batches,
         };
         memory.choose(options.memory_bytes, options)?;
+        // Files are opened before anybody looks.
+        memory.accounts.set_filter_room(memory.filter_room(options, 1));
         let bounds = memory.demand(options, 1).bounds();
         memory.memtable_keys.store(keys_of(bounds.memtables, options), Ordering::Relaxed);
         Ok(memory)
@@ -115,18 +120,35 @@ impl Memory {
 
     /// What slots of `hash` tables may take together, in a store with so many ordered indexes. A budget that nobody has chosen grows with them first.
     pub(crate) fn hash_bound(&self, options: &Options, indexes: u64) -> u64 {
+        let demand = self.largest_demand(options, indexes);
+        demand.hash_bound(self.accounts.bytes(Part::Hash)).min(options.hash_bytes.unwrap_or(u64::MAX))
+    }
+
+    /// What filters of sorted runs may take together, in a store with so many ordered indexes. A budget that nobody has chosen grows with them first.
+    pub(crate) fn filter_room(&self, options: &Options, indexes: u64) -> u64 {
+        let beside: u64 =
+            [Part::Runs, Part::Versions, Part::Batches].map(|part| self.accounts.bytes(part)).iter().sum();
+        self.largest_demand(options, indexes)
+            .filter_room(beside + BUFFER_BYTES)
+            .min(options.filter_bytes.unwrap_or(u64::MAX))
+    }
+
+    /// [`Memory::demand`] with the largest budget that there can be.
+    fn largest_demand(&self, options: &Options, indexes: u64) -> Demand {
         let budget = match self.chosen.load(Ordering::Relaxed) {
             0 => most_default_bytes(self.machine(), u64::from(options.memory_shared_by)),
             chosen => chosen,
         };
-        // A moment's buffers do not count, or slots would move on for them.
-        let demand = Demand { budget, fixed: self.kept() + BUFFER_BYTES, ..self.demand(options, indexes) };
-        demand.hash_bound(self.accounts.bytes(Part::Hash)).min(options.hash_bytes.unwrap_or(u64::MAX))
+        // A moment's buffers do not count, or slots and filters would go for them.
+        Demand { budget, fixed: self.kept() + BUFFER_BYTES, ..self.demand(options, indexes) }
     }
 
     /// What cannot be given back, or not at once, buffers aside.
     fn kept(&self) -> u64 {
-        [Part::Runs, Part::Hash, Part::Versions, Part::Batches].map(|part| self.accounts.bytes(part)).iter().sum()
+        [Part::Runs, Part::Filters, Part::Hash, Part::Versions, Part::Batches]
+            .map(|part| self.accounts.bytes(part))
+            .iter()
+            .sum()
     }
 
     /// Whether the budget was chosen.
@@ -153,6 +175,16 @@ impl Memory {
         let looked_ms = self.looked_ms.load(Ordering::Relaxed);
         now_ms >= looked_ms + LOOK_PERIOD_MS
             && self.looked_ms.compare_exchange(looked_ms, now_ms, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// Bytes of filters that memory has no room for, as of the last look.
+    pub(crate) fn filters_left_out(&self) -> u64 {
+        self.filters_left_out.load(Ordering::Relaxed)
+    }
+
+    /// Notes how many bytes of filters memory has no room for.
+    pub(crate) fn note_filters_left_out(&self, bytes: u64) {
+        self.filters_left_out.store(bytes, Ordering::Relaxed);
     }
 
     /// Notes what tables want in memory.

@@ -137,6 +137,8 @@ ranks! {
     Trouble,
     /// Why a record was not moved: `AppendPath::unmoved`.
     Unmoved,
+    /// The filter of a file of a run comes to memory, or leaves it: `RunFile::filter`.
+    RunFilter,
     /// A file of a run is being removed: `Removals::are_over`.
     RunRemoval,
     /// A file of versions is being made or removed: `Gate::is_closed`.

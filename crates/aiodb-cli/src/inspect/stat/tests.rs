@@ -62,6 +62,7 @@ fn stats() -> Stats {
             buffer_bytes: 134,
             block_cache_bytes: 135,
             cache_bytes: 136,
+            filters_left_out_bytes: 139,
         },
         memory_full_seconds: Some(137),
         disk_full_seconds: Some(138),

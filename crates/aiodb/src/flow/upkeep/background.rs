@@ -31,6 +31,9 @@ const COMMITTER_PERIOD: Duration = Duration::from_millis(20);
 const AFTER_FAILURE_PERIOD: Duration = Duration::from_secs(1);
 /// Tags settled in one step.
 const SETTLED_PER_STEP: usize = 256;
+
+/// Filters that a round of upkeep brings back to memory.
+const LOADED_PER_STEP: usize = 16;
 /// Retired segments are worth a checkpoint of their own when there are so many...
 const RETIRED_BEFORE_CHECKPOINT: usize = 4;
 /// ...and one of so many segments is retired: in a large store a checkpoint writes more, mostly once for several changes.
@@ -321,6 +324,7 @@ impl<D: Device> Engine<D> {
             self.note_trouble(&error);
             false
         });
+        let loaded = self.load_filters(LOADED_PER_STEP);
         let deleted = some(self.delete_ranges())?;
         let merged = some(self.merge_some())?;
         let filtered = some(self.filter_some())?;
@@ -355,7 +359,7 @@ impl<D: Device> Engine<D> {
         if let Some(refusal) = refusal {
             self.note_trouble(&refusal);
         }
-        Ok(reclaimed || settled || spilled || warmed || deleted || merged || filtered || purges)
+        Ok(reclaimed || settled || spilled || warmed || loaded || deleted || merged || filtered || purges)
     }
 
     /// Whether nothing was written since this was asked last.

@@ -4,6 +4,7 @@ use crate::budget::{Demand, MemoryStats, Part};
 use crate::cache::Preferences;
 use crate::index::memtable::MemtableRoom;
 use crate::index::ordered::OrderedIndex;
+use crate::index::runs::filters::{Fitted, LeftOut, fit_filters};
 use crate::io::Device;
 use crate::store::catalog::Generation;
 use crate::store::growth::Sample;
@@ -55,6 +56,7 @@ impl<D: Device> ReadPath<D> {
         if self.memory.is_due(now_ms) {
             self.memory.refresh_machine(now_ms, || self.device.memory_bytes());
             self.balance_memory(Pace::Step);
+            self.fit_filters();
             self.memory.growth.note_if_due(now_ms, || Sample {
                 at_ms: now_ms,
                 memory_used: self.memory_stats().used_bytes(),
@@ -93,6 +95,52 @@ impl<D: Device> ReadPath<D> {
         }
     }
 
+    /// Has filters of sorted runs take no more than there is room for. Returns those that may come back to memory.
+    fn fit_filters(&self) -> Vec<LeftOut<D>> {
+        let room = self.memory.filter_room(&self.options, self.ordered.open().count() as u64);
+        self.memory.accounts.set_filter_room(room);
+        let runs = self.ordered.get(IndexKind::Lsm).and_then(|ordered| ordered.committed.runs());
+        let mut filtered = self.spilled.filtered();
+        filtered.extend(runs.map(|runs| runs.filtered()).into_iter().flatten());
+        let Fitted { back, left_out_bytes } = fit_filters(filtered, room);
+        self.memory.note_filters_left_out(left_out_bytes);
+        self.take_filters();
+        back
+    }
+
+    /// Look-ups that begin from now on know which filters have left memory or come there.
+    fn take_filters(&self) {
+        let runs = self.ordered.get(IndexKind::Lsm).and_then(|ordered| ordered.committed.runs());
+        runs.into_iter().for_each(|runs| runs.take_filters());
+        self.spilled.take_filters();
+    }
+
+    /// Reads up to so many filters for which there is room by now. True if one was read.
+    pub(crate) fn load_filters(&self, most: usize) -> bool {
+        if self.memory.filters_left_out() == 0 {
+            return false;
+        }
+        let mut any = false;
+        for file in self.fit_filters().iter().take(most) {
+            match file.load() {
+                Ok(()) => any = true,
+                Err(error) => self.note_trouble(&error),
+            }
+        }
+        if any {
+            self.fit_filters();
+        }
+        any
+    }
+
+    /// [`ReadPath::balance_memory`] for filters. Where no thread of the store brings them back, that is done here.
+    pub(crate) fn balance_filters(&self) {
+        self.fit_filters();
+        if self.pace() == Pace::AtOnce {
+            self.load_filters(usize::MAX);
+        }
+    }
+
     /// Lets a memtable have as many keys as there is memory for. Where nobody has looked yet how many the disk has room for it would have
     /// the usual bound, and a store that is opened with little memory would take it for what it replays.
     pub(crate) fn bound_memtable_by_memory(&self, ordered: &OrderedIndex<D>) {
@@ -111,6 +159,7 @@ impl<D: Device> ReadPath<D> {
     pub(crate) fn set_memory_bytes(&self, bytes: Option<u64>) -> Result<()> {
         self.memory.choose(bytes, &self.options)?;
         self.balance_memory(self.pace());
+        self.balance_filters();
         Ok(())
     }
 
@@ -130,13 +179,14 @@ impl<D: Device> ReadPath<D> {
         MemoryStats {
             budget_bytes: self.memory_demand().budget,
             memtable_bytes: self.ordered.open().map(|ordered| ordered.memtable.memory_bytes()).sum(),
-            run_bytes: of(Part::Runs),
+            run_bytes: of(Part::Runs) + of(Part::Filters),
             hash_bytes: of(Part::Hash),
             version_bytes: of(Part::Versions) + self.snapshots.version_memory_bytes(),
             batch_bytes: of(Part::Batches),
             buffer_bytes: of(Part::Buffers),
             block_cache_bytes: self.block_cache.memory_bytes(),
             cache_bytes: self.cache.memory_bytes(),
+            filters_left_out_bytes: self.memory.filters_left_out(),
         }
     }
 
@@ -154,10 +204,18 @@ impl<D: Device> ReadPath<D> {
         let least = self.memory.taken(&self.options, self.ordered.open().count() as u64);
         if least > budget {
             warnings.push(format!(
-                "filters cannot be given back, nor slots of `hash` tables before they have moved on to files, and with the least that \
-                 other parts need they take {} MiB of memory, of a budget of {} MiB (memory_bytes)",
+                "what the store cannot give back (fences of sorted runs, slots of `hash` tables before they have moved on to files) and the \
+                 least that its other parts need take {} MiB of memory, of a budget of {} MiB (memory_bytes)",
                 least / MIB,
                 budget / MIB
+            ));
+        }
+        let left_out = self.memory.filters_left_out();
+        if left_out > 0 {
+            warnings.push(format!(
+                "memory has no room for {} MiB of filters of sorted runs: look-ups read more blocks. They come back with a larger budget \
+                 (memory_bytes)",
+                left_out.div_ceil(MIB)
             ));
         }
         warnings

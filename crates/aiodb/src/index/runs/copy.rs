@@ -17,7 +17,7 @@ pub(crate) struct CapturedRuns<D: Device> {
 impl<D: Device> Runs<D> {
     /// The runs that there are now.
     pub(crate) fn capture(&self) -> Result<CapturedRuns<D>> {
-        Ok(CapturedRuns { set: self.set()?, store: self.store })
+        Ok(CapturedRuns { set: Arc::new(self.set()?.without_filters()), store: self.store })
     }
 }
 

@@ -233,7 +233,10 @@ impl<D: Device> Runs<D> {
             editing.only_in_copy.drain(..).for_each(|file| file.set_dropped(&self.removals));
         }
         drop(editing);
-        gone.iter().for_each(|file| self.forget_blocks(file));
+        for file in &gone {
+            file.give_filter_back();
+            self.forget_blocks(file);
+        }
         Ok(edited)
     }
 

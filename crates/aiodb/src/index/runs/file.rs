@@ -14,7 +14,7 @@ use crate::format::run::RunSeed;
 use crate::format::run::block::{Block, Chain};
 use crate::format::run::fences::Fences;
 use crate::format::run::filter::Filter;
-use crate::format::run::footer::Footer;
+use crate::format::run::footer::{Footer, Parts};
 use crate::format::run::manifest::RunFileName;
 use crate::format::run::marks::{Marks, NEVER};
 use crate::format::run::sealed::unseal;
@@ -41,7 +41,8 @@ pub(super) struct RunFile<D: Device> {
     pub(super) name: RunFileName,
     pub(super) footer: Footer,
     pub(super) fences: Fences,
-    filter: Filter,
+    /// Sets of runs take it from here when they are made.
+    filter: Mutex<FilterPlace, { Rank::RunFilter as u8 }>,
     /// `None` where no compaction filter has anything to do with the entries.
     pub(super) marks: Option<Marks>,
     /// The time from which on so much is due, of which no filter has been asked in this process, that the file is worth writing again.
@@ -50,8 +51,36 @@ pub(super) struct RunFile<D: Device> {
     dropped: OnceLock<Arc<Removals>>,
     /// Whether a block could not be read, or was damaged. Relaxed: who learns of it late meets the block too.
     is_unreadable: AtomicBool,
-    /// What is in memory of it, as long as anybody has it.
+    /// What is in memory of it, its filter aside, as long as anybody has it.
     held: Held,
+}
+
+/// Where the filter of a file is.
+enum FilterPlace {
+    Memory(Arc<KeptFilter>),
+    /// Memory has no room for it.
+    Disk,
+    /// It could not be read. The file does without it until it is opened again.
+    Unreadable,
+}
+
+/// A filter that is in memory as long as a file or a set of runs has it.
+pub(super) struct KeptFilter {
+    filter: Filter,
+    held: Held,
+}
+
+impl KeptFilter {
+    fn new(accounts: &Arc<Accounts>, filter: Filter) -> Arc<KeptFilter> {
+        let held = Held::new(accounts, Part::Filters, filter.bytes() as u64);
+        Arc::new(KeptFilter { filter, held })
+    }
+
+    /// Whether a key with this hash may be in the file.
+    #[inline]
+    pub(super) fn may_contain(&self, hash: u64) -> bool {
+        self.filter.may_contain(hash)
+    }
 }
 
 /// What is in memory of an open file.
@@ -65,11 +94,11 @@ pub(super) struct FileParts {
 }
 
 impl FileParts {
-    /// Bytes that a file with these parts takes in memory.
+    /// Bytes that a file with these parts takes in memory, without its filter.
     fn memory_bytes<D: Device>(&self) -> u64 {
         let keys = self.footer.smallest_key.len() + self.footer.largest_key.len();
         let marks = self.marks.as_ref().map_or(0, Marks::memory_bytes);
-        (size_of::<RunFile<D>>() + keys + self.fences.memory_bytes() + self.filter.bytes() + marks) as u64
+        (size_of::<RunFile<D>>() + keys + self.fences.memory_bytes() + marks) as u64
     }
 }
 
@@ -107,6 +136,11 @@ impl Removals {
 
 /// Why a lock is never found poisoned.
 const NO_PANIC: &str = "no code panics while it makes or removes a file";
+
+/// Why the lock of a filter is never found poisoned.
+const NO_PANIC_WITH_FILTER: &str = "no code panics while it holds the filter";
+
+const FILTER_LENGTH: &str = "a filter of the wrong length";
 
 /// The hash of a key, for filters.
 pub(super) fn hash_of(seed: u64, key: &[u8]) -> u64 {
@@ -160,7 +194,7 @@ impl<D: Device> RunFile<D> {
         };
         let malformed = |offset, what| damaged(offset, Damage::Foreign(what));
         let filter = Filter::decode(part(parts.filter, footer.filter_bytes, footer.filter_checksum)?)
-            .ok_or_else(|| malformed(parts.filter, "a filter of the wrong length"))?;
+            .ok_or_else(|| malformed(parts.filter, FILTER_LENGTH))?;
         let fences = Fences::decode(part(parts.fences, footer.fence_bytes, footer.fence_checksum)?)
             .filter(|fences| fences.units() == footer.data_units)
             .ok_or_else(|| malformed(parts.fences, "fences that do not fit"))?;
@@ -198,6 +232,8 @@ impl<D: Device> RunFile<D> {
     ) -> RunFile<D> {
         let held = Held::new(accounts, Part::Runs, parts.memory_bytes::<D>());
         let FileParts { footer, fences, filter, marks, next_due_ms } = parts;
+        let has_room = accounts.bytes(Part::Filters) + filter.bytes() as u64 <= accounts.filter_room();
+        let filter = if has_room { FilterPlace::Memory(KeptFilter::new(accounts, filter)) } else { FilterPlace::Disk };
         RunFile {
             device: device.clone(),
             path,
@@ -206,7 +242,7 @@ impl<D: Device> RunFile<D> {
             name,
             footer,
             fences,
-            filter,
+            filter: Mutex::new(filter),
             marks,
             next_due_ms,
             dropped: OnceLock::new(),
@@ -220,10 +256,59 @@ impl<D: Device> RunFile<D> {
         self.next_due_ms
     }
 
-    /// Whether a key with this hash may be here.
-    #[inline]
-    pub(super) fn may_contain(&self, hash: u64) -> bool {
-        self.filter.may_contain(hash)
+    /// The filter, if memory has it.
+    pub(super) fn filter(&self) -> Option<Arc<KeptFilter>> {
+        match &*self.filter.lock().expect(NO_PANIC_WITH_FILTER) {
+            FilterPlace::Memory(filter) => Some(Arc::clone(filter)),
+            FilterPlace::Disk | FilterPlace::Unreadable => None,
+        }
+    }
+
+    /// Bytes that the filter takes in memory if it is there.
+    pub(super) fn filter_bytes(&self) -> u64 {
+        u64::from(self.footer.filter_bytes)
+    }
+
+    /// Gives the filter back. Sets of runs that have it keep it.
+    pub(super) fn give_filter_back(&self) {
+        let mut place = self.filter.lock().expect(NO_PANIC_WITH_FILTER);
+        if matches!(*place, FilterPlace::Memory(_)) {
+            *place = FilterPlace::Disk;
+        }
+    }
+
+    /// Whether the filter is not in memory, and can be loaded.
+    pub(super) fn can_load_filter(&self) -> bool {
+        matches!(*self.filter.lock().expect(NO_PANIC_WITH_FILTER), FilterPlace::Disk)
+    }
+
+    /// Reads the filter again. Sets of runs have it once they are made anew. Where it cannot be read, nobody tries again.
+    pub(super) fn load_filter(&self) -> Result<()> {
+        let read = self.read_filter();
+        let mut place = self.filter.lock().expect(NO_PANIC_WITH_FILTER);
+        match read {
+            Ok(filter) => {
+                *place = FilterPlace::Memory(KeptFilter::new(self.held.accounts(), filter));
+                Ok(())
+            }
+            Err(error) => {
+                *place = FilterPlace::Unreadable;
+                Err(error)
+            }
+        }
+    }
+
+    fn read_filter(&self) -> Result<Filter> {
+        let Parts { filter: start, fences: end, .. } = self.footer.parts();
+        let units = |bytes: u64| (bytes / UNIT_BYTES as u64) as u32;
+        // An error says nothing of the blocks: merges go on.
+        let bytes = read(&self.path, &self.file, units(start), units(end))?;
+        let bytes = &bytes[..self.footer.filter_bytes as usize];
+        let damaged = |damage| damage_error(&self.path, start, damage, ADVICE);
+        if self.seed.checksum_at(start, bytes) != self.footer.filter_checksum {
+            return Err(damaged(Damage::Checksum));
+        }
+        Filter::decode(bytes).ok_or_else(|| damaged(Damage::Foreign(FILTER_LENGTH)))
     }
 
     /// The entries of a key in the block of this number, whose plain bytes are given, if it is there.
@@ -313,7 +398,7 @@ impl<D: Device> RunFile<D> {
 
     /// Bytes in memory.
     pub(super) fn memory_bytes(&self) -> u64 {
-        self.held.bytes()
+        self.held.bytes() + self.filter().map_or(0, |filter| filter.held.bytes())
     }
 
     /// Has the file removed when the last reader leaves it.

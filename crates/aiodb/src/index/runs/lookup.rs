@@ -50,7 +50,7 @@ impl<D: Device> RunLookup<D> {
             && let Some(run) = self.set.runs.get(self.next_run)
         {
             self.next_run += 1;
-            let Some(file) = run.file_of(key).filter(|file| file.may_contain(self.hash)) else { continue };
+            let Some(file) = run.file_of(key, self.hash) else { continue };
             let number = file.fences.block_of(key);
             let Some(cached) = self.cache.get_block(place_of(file, number)) else {
                 self.awaited = Some(AwaitedBlock { file: Arc::clone(file), number });

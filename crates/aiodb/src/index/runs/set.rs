@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::file::RunFile;
+use super::file::{KeptFilter, RunFile};
 use super::policy::Shape;
 use crate::format::entry::RangeTombstone;
 use crate::format::run::manifest::{ManifestRun, RunFileName, RunManifest};
 use crate::io::Device;
+use crate::planted::{self, Bug};
 
 /// Open files by their numbers.
 pub(super) type Files<D> = HashMap<u64, Arc<RunFile<D>>>;
@@ -26,6 +27,8 @@ pub(super) struct Run<D: Device> {
     pub(super) files: Vec<Arc<RunFile<D>>>,
     /// The first bytes of the largest key of each file, side by side: a look-up compares these first.
     ends: Vec<u64>,
+    /// The filters of all pieces, as far as memory had them when the set was made.
+    filters: Vec<Option<Arc<KeptFilter>>>,
 }
 
 /// The first bytes of a key as a number: a key with a lower one comes before.
@@ -43,24 +46,43 @@ impl<D: Device> Run<D> {
         let ManifestRun { number, until, merge, .. } = *run;
         let (merged, files) = (open(&run.merged), open(&run.files));
         let ends = files.iter().map(|file| first_bytes(&file.footer.largest_key)).collect();
-        Run { number, until, merge, from: run.from.clone(), merged, files, ends }
+        let filters = merged.iter().chain(&files).map(|file| file.filter()).collect();
+        Run { number, until, merge, from: run.from.clone(), merged, files, ends, filters }
     }
 
-    /// The only file that a key may be in.
-    pub(super) fn file_of(&self, key: &[u8]) -> Option<&Arc<RunFile<D>>> {
-        self.first_up_to(key).filter(|file| *file.footer.smallest_key <= *key)
+    /// The only file that a key may be in, if its filter says so of the hash.
+    pub(super) fn file_of(&self, key: &[u8], hash: u64) -> Option<&Arc<RunFile<D>>> {
+        let number = self.first_up_to(key)?;
+        let file = self.piece(number).file;
+        (*file.footer.smallest_key <= *key && self.may_contain(number, hash)).then_some(file)
     }
 
-    /// The file that has a key if any has, which may begin behind it.
-    pub(super) fn first_up_to(&self, key: &[u8]) -> Option<&Arc<RunFile<D>>> {
+    /// Whether a key with this hash may be here. One filter is asked, and no file.
+    pub(super) fn may_have(&self, key: &[u8], hash: u64) -> bool {
+        self.first_up_to(key).is_some_and(|number| self.may_contain(number, hash))
+    }
+
+    /// Whether the filter of a piece lets a hash pass.
+    #[inline]
+    fn may_contain(&self, number: usize, hash: u64) -> bool {
+        match &self.filters[number] {
+            Some(filter) => filter.may_contain(hash),
+            None => !planted::is_on(Bug::FilterLeftOutHidesKeys),
+        }
+    }
+
+    /// The number of the piece that has a key if any has, which may begin behind it.
+    fn first_up_to(&self, key: &[u8]) -> Option<usize> {
         let ends_before = |file: &Arc<RunFile<D>>| *file.footer.largest_key < *key;
         if *key < *self.from {
-            return self.merged.get(self.merged.partition_point(ends_before));
+            let number = self.merged.partition_point(ends_before);
+            return (number < self.merged.len()).then_some(number);
         }
         let wanted = first_bytes(key);
         let begin = self.ends.partition_point(|end| *end < wanted);
         let equal = self.ends[begin..].partition_point(|end| *end == wanted);
-        self.files.get(begin + self.files[begin..begin + equal].partition_point(ends_before))
+        let number = begin + self.files[begin..begin + equal].partition_point(ends_before);
+        (number < self.files.len()).then_some(self.merged.len() + number)
     }
 
     /// The numbers of all pieces.
@@ -153,6 +175,22 @@ impl<D: Device> RunSet<D> {
     /// The open files.
     pub(super) fn files(&self) -> Files<D> {
         self.pieces().map(|piece| (piece.file.name.number, Arc::clone(piece.file))).collect()
+    }
+
+    /// The same set with the filters that its files have by now; `None` if it has these.
+    pub(super) fn with_present_filters(&self) -> Option<RunSet<D>> {
+        let is_present = |(piece, filter): (Piece<'_, D>, &Option<Arc<KeptFilter>>)| {
+            piece.file.filter().as_ref().map(Arc::as_ptr) == filter.as_ref().map(Arc::as_ptr)
+        };
+        let is_as_present = self.runs.iter().all(|run| run.pieces().zip(&run.filters).all(is_present));
+        (!is_as_present).then(|| RunSet::new(self.manifest.clone(), &self.files()))
+    }
+
+    /// The same set for who asks no filter, and may hold it for long: it keeps none in memory.
+    pub(super) fn without_filters(&self) -> RunSet<D> {
+        let mut set = RunSet::new(self.manifest.clone(), &self.files());
+        set.runs.iter_mut().for_each(|run| run.filters.fill(None));
+        set
     }
 
     /// What the policy knows of the runs that can be merged.

@@ -4,6 +4,7 @@ mod concurrency;
 mod crashes;
 mod damage;
 mod filtering;
+mod filters;
 mod ingest;
 mod policy;
 mod room;

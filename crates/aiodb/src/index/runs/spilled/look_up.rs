@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::file::hash_of;
 use super::super::lookup::{AwaitedBytes, RunLookup};
-use super::super::set::{Run, RunSet};
+use super::super::set::RunSet;
 use super::tag::places_of;
 use crate::cache::Cache;
 use crate::format::location::Location;
@@ -21,24 +21,34 @@ pub(crate) struct SpilledLookUp<D: Device> {
     chain: VersionChain,
 }
 
-impl<D: Device> SpilledLookUp<D> {
-    /// `None` if no filter says that there may be something.
-    pub(super) fn new(
-        set: Arc<RunSet<D>>,
-        cache: Arc<Cache>,
-        hash_seed: u64,
-        table: u32,
-        hash: u64,
-    ) -> Option<SpilledLookUp<D>> {
+/// A tag that runs are asked for.
+pub(super) struct AskedTag {
+    key: [u8; TAG_KEY_BYTES],
+    /// The key's hash, for filters.
+    hash: u64,
+}
+
+impl AskedTag {
+    /// The tag of a hash in a table.
+    pub(super) fn new(hash_seed: u64, table: u32, hash: u64) -> AskedTag {
         let key = tag_key(table, known_bits(hash));
-        let hash = hash_of(hash_seed, &key);
-        // All are asked, since each waits for memory: that costs less than to wait for one after the other.
-        let in_run = |run: &Run<D>| run.first_up_to(&key).is_some_and(|file| file.may_contain(hash));
-        let may_have = set.runs.iter().fold(false, |may_have, run| may_have | in_run(run));
-        let runs = may_have.then(|| RunLookup::new(set, cache, hash, u64::MAX))?;
-        Some(SpilledLookUp { key, runs, chain: VersionChain::default() })
+        AskedTag { key, hash: hash_of(hash_seed, &key) }
     }
 
+    /// Whether a filter says that there may be something.
+    pub(super) fn may_be_in<D: Device>(&self, set: &RunSet<D>) -> bool {
+        // All are asked, since each waits for memory: that costs less than to wait for one after the other.
+        set.runs.iter().fold(false, |may_have, run| may_have | run.may_have(&self.key, self.hash))
+    }
+
+    /// A look-up of it.
+    pub(super) fn look_up<D: Device>(&self, set: Arc<RunSet<D>>, cache: Arc<Cache>) -> SpilledLookUp<D> {
+        let runs = RunLookup::new(set, cache, self.hash, u64::MAX);
+        SpilledLookUp { key: self.key, runs, chain: VersionChain::default() }
+    }
+}
+
+impl<D: Device> SpilledLookUp<D> {
     /// Goes on until a block must be read: then there is one that is awaited. False once the look-up is at its end.
     pub(crate) fn proceed(&mut self) -> Result<bool> {
         self.runs.proceed(&self.key, &mut self.chain)

@@ -53,7 +53,7 @@ impl<D: Device> SpilledMerge<D> {
     pub(crate) fn begin(tables: &SpilledTables<D>, table: u32) -> Result<Option<SpilledMerge<D>>> {
         let Some(runs) = tables.table(table) else { return Ok(None) };
         // Without a run that does not count everywhere yet.
-        let set = Arc::clone(&runs.read().set);
+        let set = Arc::new(runs.read().set.without_filters());
         // Runs that cannot be read stay as they are, and so do those below.
         let is_unreadable = |run: &Run<D>| run.files.iter().any(|file| file.is_unreadable());
         let readable = set.runs.iter().position(is_unreadable).unwrap_or(set.runs.len());

@@ -201,7 +201,9 @@ impl<D: Device> Spill<D> {
             return Ok(Progress::Part);
         }
         let mut layers = self.runs.write();
-        (layers.set, layers.next) = (Arc::clone(&giving_up.set), None);
+        // Its filters may have come or gone since it was made.
+        let (set, _) = layers.next.take().expect("it is being given places");
+        layers.set = set;
         drop(layers);
         self.giving_up = None;
         Ok(Progress::Done)

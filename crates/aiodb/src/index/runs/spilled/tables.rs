@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use super::super::copy::CapturedRuns;
 use super::super::file::{Removals, RunFile};
+use super::super::filters::FilteredRun;
 use super::super::scan::for_each_damage_of;
 use super::super::set::{Files, Run, RunSet};
 use super::super::writer::{Making, RunWriter};
 use super::live::Live;
-use super::look_up::SpilledLookUp;
+use super::look_up::{AskedTag, SpilledLookUp};
 use super::tag::RANK_BITS;
 use crate::budget::Accounts;
 use crate::cache::Cache;
@@ -66,6 +67,16 @@ pub(super) struct Layers<D: Device> {
     pub(super) next: Option<(Arc<RunSet<D>>, usize)>,
 }
 
+impl<D: Device> Layers<D> {
+    /// The runs that count below the memory of a shard.
+    fn below(&self, shard: usize) -> &Arc<RunSet<D>> {
+        match &self.next {
+            Some((next, shards)) if shard < *shards => next,
+            _ => &self.set,
+        }
+    }
+}
+
 /// The runs that count below the memory of one shard, as of one moment.
 pub(crate) struct Below<D: Device>(pub(super) Arc<RunSet<D>>);
 
@@ -115,7 +126,16 @@ impl<D: Device> SpilledTables<D> {
 
     /// Begins to look up what runs have under the tag of a hash; `None` if they have nothing.
     pub(crate) fn begin_look_up(&self, table: u32, hash: u64, below: &Below<D>) -> Option<Box<SpilledLookUp<D>>> {
-        SpilledLookUp::new(Arc::clone(&below.0), Arc::clone(&self.cache), self.hash_seed(), table, hash).map(Box::new)
+        let asked = AskedTag::new(self.hash_seed(), table, hash);
+        asked.may_be_in(&below.0).then(|| Box::new(asked.look_up(Arc::clone(&below.0), Arc::clone(&self.cache))))
+    }
+
+    /// Whether the runs that count below the memory of a shard may have something under the tag of a hash. Each put into a table with runs
+    /// asks: it shares no counter with others but those of two locks.
+    pub(crate) fn may_have(&self, table: u32, shard: usize, hash: u64) -> bool {
+        let tables = self.read();
+        let Some(runs) = tables.get(&table) else { return false };
+        AskedTag::new(self.hash_seed(), table, hash).may_be_in(runs.read().below(shard))
     }
 
     /// Opens the runs that the checkpoint of a table names.
@@ -182,6 +202,16 @@ impl<D: Device> SpilledTables<D> {
         released.iter().for_each(|file| file.set_dropped(&self.removals));
     }
 
+    /// The runs of all tables, for their filters.
+    pub(crate) fn filtered(&self) -> Vec<FilteredRun<D>> {
+        self.read().values().flat_map(|table| table.set().filtered(true).collect::<Vec<_>>()).collect()
+    }
+
+    /// Look-ups that begin from now on know which filters have left memory or come there.
+    pub(crate) fn take_filters(&self) {
+        self.read().values().for_each(|table| table.take_filters());
+    }
+
     /// Says how many bytes of the disk spills must leave free.
     pub(crate) fn leave_free(&self, bytes: u64) {
         self.leave_free.store(bytes, Ordering::Relaxed);
@@ -208,12 +238,14 @@ impl<D: Device> SpilledTables<D> {
         let set = Arc::new(set);
         SpilledTable {
             table,
-            layers: RwLock::new(Layers { checkpointed: Arc::clone(&set), set, next: None }),
+            layers: RwLock::new(Layers { checkpointed: Arc::new(set.without_filters()), set, next: None }),
             live: Mutex::new(live),
         }
     }
 
     pub(super) fn add_obsolete(&self, files: impl Iterator<Item = Arc<RunFile<D>>>) {
+        // No look-up asks them any more.
+        let files = files.inspect(|file| file.give_filter_back());
         self.obsolete.lock().expect(NO_PANIC).extend(files);
     }
 
@@ -256,11 +288,25 @@ impl<D: Device> SpilledTables<D> {
 impl<D: Device> SpilledTable<D> {
     /// The runs that count below the memory of a shard. The caller holds that shard's lock.
     pub(crate) fn below(&self, shard: usize) -> Below<D> {
-        let layers = self.read();
-        Below(match &layers.next {
-            Some((next, shards)) if shard < *shards => Arc::clone(next),
-            _ => Arc::clone(&layers.set),
-        })
+        Below(Arc::clone(self.read().below(shard)))
+    }
+
+    fn take_filters(&self) {
+        let sets = {
+            let layers = self.read();
+            [Some(Arc::clone(&layers.set)), layers.next.as_ref().map(|(set, _)| Arc::clone(set))]
+        };
+        for old in sets.into_iter().flatten() {
+            let Some(present) = old.with_present_filters().map(Arc::new) else { continue };
+            let mut layers = self.write();
+            let Layers { set, next, .. } = &mut *layers;
+            // What was changed meanwhile waits for the next call.
+            for set in std::iter::once(set).chain(next.as_mut().map(|(set, _)| set)) {
+                if Arc::ptr_eq(set, &old) {
+                    *set = Arc::clone(&present);
+                }
+            }
+        }
     }
 
     /// Counts a place that has come to the runs, or with sign -1 one that has left them. The caller holds the lock of its shard.
@@ -287,7 +333,7 @@ impl<D: Device> SpilledTable<D> {
         };
         let mut layers = self.write();
         let runs = layers.set.manifest.runs.iter().map(number_and_files).collect();
-        layers.checkpointed = Arc::clone(&layers.set);
+        layers.checkpointed = Arc::new(layers.set.without_filters());
         SpilledManifest { next_file, runs, live }
     }
 

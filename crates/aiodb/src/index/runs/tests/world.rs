@@ -147,13 +147,18 @@ impl World {
 
     /// Puts or deletes one key, and flushes that as a run of its own.
     pub(super) fn flush_one(&mut self, number: u32, kind: Kind, random: &mut Rng) {
+        self.write_one(number, kind, random);
+        self.flush(random).expect("nothing fails");
+    }
+
+    /// Puts or deletes one key.
+    pub(super) fn write_one(&mut self, number: u32, kind: Kind, random: &mut Rng) {
         let key = [&16u32.to_be_bytes()[..], format!("key{number:04}").as_bytes()].concat();
         let (sequence, location) = (self.next_sequence, self.segments.place(random));
         self.write_entry(
             key,
             with_value(Entry { kind, sequence, location, separate: None, form: Form::default(), inline: None }),
         );
-        self.flush(random).expect("nothing fails");
     }
 
     /// Puts, deletes or merges a key.

@@ -41,6 +41,9 @@ pub(super) struct SoakArgs {
     keys: u64,
     #[command(flatten)]
     run: RunArgs,
+    /// Memory that the store may take in all [default: a quarter of what the machine has or the control group allows]
+    #[arg(long, value_name = "BYTES")]
+    memory_bytes: Option<u64>,
     #[command(flatten)]
     lsm: LsmArgs,
     #[command(flatten)]
@@ -61,6 +64,7 @@ pub(super) fn run(args: &SoakArgs) -> Result<Outcome, CliError> {
         None => "no control group limits the memory of the process: with more memory than the index, no rate falls"
             .to_owned(),
     });
+    notes.extend(args.memory_bytes.map(|bytes| format!("the store may take {bytes} bytes of memory")));
     notes.extend(args.lsm.in_words());
     let mut rows = Vec::new();
     for &kind in &args.index {
@@ -81,7 +85,8 @@ struct Soak<'a> {
 impl Soak<'_> {
     fn measure(&self, path: &Path, rows: &mut Vec<SoakRow>, notes: &mut Vec<String>) -> Result<(), CliError> {
         let durability = self.args.durability.durability();
-        let db = Db::open(path, Options { durability, cache_bytes: 0, ..Options::default() })?;
+        let memory_bytes = self.args.memory_bytes;
+        let db = Db::open(path, Options { durability, memory_bytes, cache_bytes: 0, ..Options::default() })?;
         let table = db.create_table_with("bench", self.args.lsm.options_if_lsm(self.kind))?;
         notes.extend(db.stats().fallbacks);
         self.insert(&table, rows)?;

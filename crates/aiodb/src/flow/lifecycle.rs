@@ -173,11 +173,6 @@ impl<D: Device> Engine<D> {
         } else if self.open_lmdb(manifest)? {
             rebuild.extend(of_kind(IndexKind::Lmdb).map(|table| table.id));
         }
-        if of_kind(IndexKind::Lsm).next().is_none() {
-            self.open_runs_since(manifest)?;
-        } else if self.open_runs(manifest)? {
-            rebuild.extend(of_kind(IndexKind::Lsm).map(|table| table.id));
-        }
         for table in &manifest.tables {
             let Some(generation) = self.catalog.generation(table.id) else { continue };
             let lost = table.settings.kind == IndexKind::Hash
@@ -185,6 +180,12 @@ impl<D: Device> Engine<D> {
             if lost {
                 rebuild.insert(table.id);
             }
+        }
+        // After those: filters of `hash` tables have the first of the room.
+        if of_kind(IndexKind::Lsm).next().is_none() {
+            self.open_runs_since(manifest)?;
+        } else if self.open_runs(manifest)? {
+            rebuild.extend(of_kind(IndexKind::Lsm).map(|table| table.id));
         }
         // The checkpoint of an index that is made again may name runs too, until the next one is durable.
         let is_any_lost = of_kind(IndexKind::Hash).any(|table| rebuild.contains(&table.id));

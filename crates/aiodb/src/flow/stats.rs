@@ -177,6 +177,7 @@ impl<D: Device> Engine<D> {
         let versions = self.snapshots.version_counts();
         let files = self.device.open_files();
         let recovered = self.recovered.get().copied().unwrap_or_default();
+        let memory = self.memory_stats();
         Stats {
             format_version: self.catalog.features().version(),
             store_id: self.segments.store.iter().map(|byte| format!("{byte:02x}")).collect(),
@@ -216,8 +217,8 @@ impl<D: Device> Engine<D> {
             clock_ahead_ms: self.clock_ahead_ms(),
             memory_full_seconds: self.memory_full_seconds(),
             disk_full_seconds: self.memory.growth.disk_full_seconds(),
-            memory: self.memory_stats(),
-            warnings: self.memory_warnings(),
+            memory,
+            warnings: self.memory_warnings(&memory),
             trouble: self.commit.failure().map(str::to_string).or_else(|| self.status.trouble()),
             tables: self.table_stats(),
         }

@@ -420,3 +420,58 @@ fn spills_go_on_beside_writers_and_readers() {
 fn counted_memory(db: &Db) -> u64 {
     db.stats().tables[0].index_memory_bytes - (64 << 10)
 }
+
+/// Filters of `hash` tables come first, since each put asks them; those of an `lsm` table beside them are left out.
+#[test]
+fn filters_of_hash_tables_have_the_room_first() {
+    let device = SimDevice::new(1);
+    device.create_dir(Path::new("/store")).expect("a directory can be made");
+    let open = |filter_bytes| {
+        let options = Options { filter_bytes, ..options(0) };
+        Db::open_on(device.clone(), "/store", options).expect("the store can be opened")
+    };
+    let key = |number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+    let check = |db: &Db<SimDevice>, when: &str| {
+        for name in ["lsm", "hash"] {
+            let table = db.table(name).expect("it is there");
+            for number in (0..40_000).step_by(13) {
+                let expected = (number < 20_000).then_some(&b"value"[..]);
+                assert_eq!(
+                    table.get(&key(number)).expect("a get works").as_deref(),
+                    expected,
+                    "{name} {number} {when}"
+                );
+            }
+        }
+    };
+    let left_out = |db: &Db<SimDevice>| db.stats().memory.filters_left_out_bytes;
+    let db = open(None);
+    for kind in [IndexKind::Lsm, IndexKind::Hash] {
+        let table = db.create_table(kind.name(), kind).expect("a table can be made");
+        for number in 0..20_000 {
+            table.put_with(&key(number), b"value", Durability::None).expect("a put works");
+        }
+    }
+    db.checkpoint().expect("a checkpoint can be made");
+    (0..400).for_each(|_| db.step(Step::Spill).expect("a step works"));
+    db.close().expect("it closes");
+    drop(db);
+    // About 25,000 bytes of the one, and 35,000 of the other.
+    let db = open(Some(0));
+    let all = left_out(&db);
+    check(&db, "without filters");
+    db.close().expect("it closes");
+    drop(db);
+    let db = open(Some(45_000));
+    let of_lsm = left_out(&db);
+    assert!((20_000..30_000).contains(&of_lsm) && (50_000..70_000).contains(&all), "{of_lsm} of {all}");
+    check(&db, "with those of the hash table");
+    db.drop_table("hash").expect("it can be dropped");
+    (0..20).for_each(|_| db.step(Step::Upkeep).expect("a step works"));
+    assert_eq!(left_out(&db), 0, "there is room for those of the other table");
+    db.close().expect("it closes");
+    drop(db);
+    let db = open(None);
+    assert_eq!(left_out(&db), 0);
+    db.close().expect("it closes");
+}

@@ -2,17 +2,22 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::format::manifest::Manifest;
+use crate::index::chain::Superseded;
+use crate::index::codec::encode_key;
 use crate::index::lmdb::LmdbIndex;
+use crate::index::memtable::Memtable;
 use crate::index::range_tombstones::Ranges;
 use crate::index::snapshots::Snapshots;
 use crate::io::sim::SimDevice;
 use crate::io::small_file::replace_file;
 use crate::io::{Device, Phase};
+use crate::merge::Append;
 use crate::retention::Retention;
-use crate::{Db, Durability, IndexKind, Options, Table};
+use crate::{Db, Durability, IndexKind, MergeOperator, MergeOperators, Options, Table, TableOptions};
 
 fn open(device: &SimDevice) -> Db<SimDevice> {
-    let options = Options { segment_bytes: 64 << 10, background: false, ..Options::default() };
+    let merge_operators = MergeOperators::default().with(Append);
+    let options = Options { segment_bytes: 64 << 10, background: false, merge_operators, ..Options::default() };
     Db::open_on(device.clone(), "/store", options).expect("the store opens")
 }
 
@@ -156,4 +161,40 @@ fn what_runs_have_ahead_of_their_position_is_not_replayed() {
     check(&table);
     assert_counted(&db, "opened after a crash");
     check(&table);
+}
+
+/// Of two records of a key that came while a memtable became immutable the later one was published before, and the earlier one after.
+#[test]
+fn what_comes_late_does_not_hide_what_runs_have() {
+    let device = machine();
+    let db = open(&device);
+    let merge = TableOptions { merge: Some(Append.name().to_owned()), ..IndexKind::Lsm.into() };
+    let table = db.create_table_with("t", merge).expect("a table can be made");
+    put(&table, 0..4, b"old");
+    db.checkpoint().expect("the machine runs");
+    let engine = db.engine();
+    let ordered = engine.ordered.get(IndexKind::Lsm).expect("it is open");
+    let (position, next_sequence) = engine.commit.completed_end();
+    // Memory has no value of this length, so what is merged into it stays an operand.
+    put(&table, 1..2, &[2; 900]);
+    table.merge_with(&[1], b"er", Durability::Sync).expect("the machine runs");
+    let id = table.slot.generation().expect("it is there").id;
+    let operand = ordered.recent(id, &[1]).newest().expect("it is there").clone();
+    assert!(!operand.is_base(), "it was merged");
+    let frozen = Memtable::default();
+    let (key, superseded) = (encode_key(id, &[1]), &mut Superseded::new());
+    frozen.insert(&key, operand.into(), superseded, |_| ());
+    *ordered.lock_commit().unfinished = Some(frozen.freeze(position, next_sequence));
+    device.crash_inside(Phase::IndexCommit, 1, 1);
+    assert!(engine.commit_memtable(ordered).is_err(), "the process dies");
+    let device = device.process_death();
+    drop((db, table));
+
+    let db = open(&device);
+    let table = db.table("t").expect("it is there");
+    let expected = [&[2; 900][..], b"er"].concat();
+    assert_has(&table, 1..2, Some(&expected));
+    assert_has(&table, 2..4, Some(b"old"));
+    assert_counted(&db, "opened after a crash");
+    assert_has(&table, 1..2, Some(&expected));
 }

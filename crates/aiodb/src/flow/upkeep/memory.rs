@@ -14,6 +14,9 @@ use crate::{IndexKind, Result, StorageMode};
 
 const MIB: u64 = 1 << 20;
 
+/// Filters that a look brings back to memory where the store has no thread for that.
+const LOADED_PER_LOOK: usize = 4;
+
 /// How the parts come to bounds that are lower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pace {
@@ -57,6 +60,10 @@ impl<D: Device> ReadPath<D> {
             self.memory.refresh_machine(now_ms, || self.device.memory_bytes());
             self.balance_memory(Pace::Step);
             self.fit_filters();
+            // Upkeep brings them back, where there is such a thread.
+            if self.pace() == Pace::AtOnce {
+                self.load_filters(LOADED_PER_LOOK);
+            }
             self.memory.growth.note_if_due(now_ms, || Sample {
                 at_ms: now_ms,
                 memory_used: self.memory_stats().used_bytes(),
@@ -102,7 +109,8 @@ impl<D: Device> ReadPath<D> {
         let runs = self.ordered.get(IndexKind::Lsm).and_then(|ordered| ordered.committed.runs());
         let mut filtered = self.spilled.filtered();
         filtered.extend(runs.map(|runs| runs.filtered()).into_iter().flatten());
-        let Fitted { back, left_out_bytes } = fit_filters(filtered, room);
+        let in_memory = self.memory.accounts.bytes(Part::Filters);
+        let Fitted { back, left_out_bytes } = fit_filters(filtered, room, in_memory);
         self.memory.note_filters_left_out(left_out_bytes);
         self.take_filters();
         back
@@ -191,7 +199,7 @@ impl<D: Device> ReadPath<D> {
     }
 
     /// What an operator should know of the budget.
-    pub(crate) fn memory_warnings(&self) -> Vec<String> {
+    pub(crate) fn memory_warnings(&self, stats: &MemoryStats) -> Vec<String> {
         let (budget, machine) = (self.memory_demand().budget, self.memory.machine());
         let mut warnings = Vec::new();
         if self.memory.is_chosen() && budget > machine {
@@ -210,7 +218,7 @@ impl<D: Device> ReadPath<D> {
                 budget / MIB
             ));
         }
-        let left_out = self.memory.filters_left_out();
+        let left_out = stats.filters_left_out_bytes;
         if left_out > 0 {
             warnings.push(format!(
                 "memory has no room for {} MiB of filters of sorted runs: look-ups read more blocks. They come back with a larger budget \

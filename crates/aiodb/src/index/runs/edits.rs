@@ -234,7 +234,7 @@ impl<D: Device> Runs<D> {
         }
         drop(editing);
         for file in &gone {
-            file.give_filter_back();
+            file.forget_filter();
             self.forget_blocks(file);
         }
         Ok(edited)

@@ -32,6 +32,11 @@ pub(super) const ADVICE: &str = "`aiodb verify --rebuild` makes the index again 
 /// Errors that say nothing of the file.
 const PASSING: [io::ErrorKind; 3] = [io::ErrorKind::Interrupted, io::ErrorKind::WouldBlock, io::ErrorKind::OutOfMemory];
 
+/// Whether an error says nothing of the file.
+fn is_passing(error: &Error) -> bool {
+    matches!(error, Error::Io { kind, .. } if PASSING.contains(kind))
+}
+
 /// A file of a run. It is removed when the last reader leaves it, once no set of runs has it.
 pub(super) struct RunFile<D: Device> {
     device: D,
@@ -60,8 +65,8 @@ enum FilterPlace {
     Memory(Arc<KeptFilter>),
     /// Memory has no room for it.
     Disk,
-    /// It could not be read. The file does without it until it is opened again.
-    Unreadable,
+    /// The file does without it as long as it is open: it could not be read, or no look-up asks it any more.
+    Nowhere,
 }
 
 /// A filter that is in memory as long as a file or a set of runs has it.
@@ -88,6 +93,8 @@ pub(super) struct FileParts {
     pub(super) footer: Footer,
     pub(super) fences: Fences,
     pub(super) filter: Filter,
+    /// Whether memory has the filter until the next look at all filters, also where there is no room for it.
+    pub(super) is_filter_kept: bool,
     pub(super) marks: Option<Marks>,
     /// See [`RunFile::next_due_ms`].
     pub(super) next_due_ms: u64,
@@ -206,7 +213,7 @@ impl<D: Device> RunFile<D> {
             }
         };
         let next_due_ms = marks.as_ref().map_or(NEVER, opened_worth_asking_ms);
-        let parts = FileParts { footer, fences, filter, marks, next_due_ms };
+        let parts = FileParts { footer, fences, filter, is_filter_kept: false, marks, next_due_ms };
         Ok(Arc::new(RunFile::new((device, accounts), (path, file), seed, name, parts)))
     }
 
@@ -231,9 +238,12 @@ impl<D: Device> RunFile<D> {
         parts: FileParts,
     ) -> RunFile<D> {
         let held = Held::new(accounts, Part::Runs, parts.memory_bytes::<D>());
-        let FileParts { footer, fences, filter, marks, next_due_ms } = parts;
+        let FileParts { footer, fences, filter, is_filter_kept, marks, next_due_ms } = parts;
         let has_room = accounts.bytes(Part::Filters) + filter.bytes() as u64 <= accounts.filter_room();
-        let filter = if has_room { FilterPlace::Memory(KeptFilter::new(accounts, filter)) } else { FilterPlace::Disk };
+        let filter = match has_room || is_filter_kept {
+            true => FilterPlace::Memory(KeptFilter::new(accounts, filter)),
+            false => FilterPlace::Disk,
+        };
         RunFile {
             device: device.clone(),
             path,
@@ -260,13 +270,16 @@ impl<D: Device> RunFile<D> {
     pub(super) fn filter(&self) -> Option<Arc<KeptFilter>> {
         match &*self.filter.lock().expect(NO_PANIC_WITH_FILTER) {
             FilterPlace::Memory(filter) => Some(Arc::clone(filter)),
-            FilterPlace::Disk | FilterPlace::Unreadable => None,
+            FilterPlace::Disk | FilterPlace::Nowhere => None,
         }
     }
 
     /// Bytes that the filter takes in memory if it is there.
     pub(super) fn filter_bytes(&self) -> u64 {
-        u64::from(self.footer.filter_bytes)
+        match *self.filter.lock().expect(NO_PANIC_WITH_FILTER) {
+            FilterPlace::Nowhere => 0,
+            FilterPlace::Memory(_) | FilterPlace::Disk => u64::from(self.footer.filter_bytes),
+        }
     }
 
     /// Gives the filter back. Sets of runs that have it keep it.
@@ -277,22 +290,33 @@ impl<D: Device> RunFile<D> {
         }
     }
 
+    /// Gives the filter back for good: no set of runs will have the file any more.
+    pub(super) fn forget_filter(&self) {
+        *self.filter.lock().expect(NO_PANIC_WITH_FILTER) = FilterPlace::Nowhere;
+    }
+
     /// Whether the filter is not in memory, and can be loaded.
     pub(super) fn can_load_filter(&self) -> bool {
         matches!(*self.filter.lock().expect(NO_PANIC_WITH_FILTER), FilterPlace::Disk)
     }
 
-    /// Reads the filter again. Sets of runs have it once they are made anew. Where it cannot be read, nobody tries again.
+    /// Reads the filter again. Sets of runs have it once they are made anew. Where it cannot be read, nobody tries again, unless the error says
+    /// nothing of the file.
     pub(super) fn load_filter(&self) -> Result<()> {
         let read = self.read_filter();
         let mut place = self.filter.lock().expect(NO_PANIC_WITH_FILTER);
+        if !matches!(*place, FilterPlace::Disk) {
+            return Ok(());
+        }
         match read {
             Ok(filter) => {
                 *place = FilterPlace::Memory(KeptFilter::new(self.held.accounts(), filter));
                 Ok(())
             }
             Err(error) => {
-                *place = FilterPlace::Unreadable;
+                if !is_passing(&error) {
+                    *place = FilterPlace::Nowhere;
+                }
                 Err(error)
             }
         }
@@ -353,8 +377,7 @@ impl<D: Device> RunFile<D> {
 
     /// Takes note of a failed read, unless the next one may well succeed.
     fn note(&self, error: &Error) {
-        let is_passing = matches!(error, Error::Io { kind, .. } if PASSING.contains(kind));
-        if error.is_unreadable() && !is_passing {
+        if error.is_unreadable() && !is_passing(error) {
             self.is_unreadable.store(true, Ordering::Relaxed);
         }
     }

@@ -51,12 +51,14 @@ pub(crate) struct Fitted<D: Device> {
     pub(crate) left_out_bytes: u64,
 }
 
-/// Gives back the filters of the runs that lie beyond so many bytes, the most useful counted first. Sets of runs keep those that they have: see
-/// [`Runs::take_filters`].
-pub(crate) fn fit_filters<D: Device>(mut runs: Vec<FilteredRun<D>>, room: u64) -> Fitted<D> {
+/// Gives back the filters of the runs that lie beyond `room`, the most useful counted first. Sets of runs keep those that they have: see
+/// [`Runs::take_filters`]. `in_memory` are the bytes of all filters there, those of files too that no run has yet or any more: while there are such,
+/// fewer come back.
+pub(crate) fn fit_filters<D: Device>(mut runs: Vec<FilteredRun<D>>, room: u64, in_memory: u64) -> Fitted<D> {
     runs.sort_by_cached_key(|run| (!run.is_asked_by_puts, run.filter_bytes()));
     let mut fitted = Fitted { back: Vec::new(), left_out_bytes: 0 };
-    let mut bytes = 0;
+    let (mut bytes, mut kept) = (0, 0);
+    let mut can_be_back = Vec::new();
     for file in runs.iter().flat_map(|run| &run.files) {
         bytes += file.filter_bytes();
         if bytes > room {
@@ -64,11 +66,15 @@ pub(crate) fn fit_filters<D: Device>(mut runs: Vec<FilteredRun<D>>, room: u64) -
         }
         if file.can_load_filter() {
             fitted.left_out_bytes += file.filter_bytes();
-            if bytes <= room - room / SLACK_SHARE {
-                fitted.back.push(LeftOut(Arc::clone(file)));
-            }
+            can_be_back.push((bytes, file));
+        } else {
+            kept += file.filter_bytes();
         }
     }
+    let elsewhere = in_memory.saturating_sub(kept);
+    let most = (room - room / SLACK_SHARE).saturating_sub(elsewhere);
+    let fitting = can_be_back.into_iter().take_while(|(bytes, _)| *bytes <= most);
+    fitted.back.extend(fitting.map(|(_, file)| LeftOut(Arc::clone(file))));
     fitted
 }
 

@@ -11,7 +11,6 @@ use super::writer::{Making, RunWriter};
 use super::{RunContext, Runs};
 use crate::Result;
 use crate::format::entry::RangeTombstone;
-use crate::format::run::filter::BITS_PER_KEY;
 use crate::format::run::manifest::ManifestRun;
 use crate::index::chain::{Entry, Superseded, VersionChain};
 use crate::index::codec::table_of;
@@ -94,7 +93,7 @@ impl<'a, D: Device> Flush<'a, D> {
             base: memtable.chains.iter().map(|(_, chain)| oldest(chain)).min().unwrap_or(0),
             carried_out: due_ranges(context, memtable.next_sequence),
             hash_seed: runs.hash_seed(),
-            filter_bits: BITS_PER_KEY,
+            is_asked_by_puts: false,
         };
         let (changes, is_oldest, file_bytes) = (Changes::new(context), set.runs.is_empty(), runs.file_bytes());
         let marker = context.filtering.map(Marker::new);

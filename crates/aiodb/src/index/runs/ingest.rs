@@ -15,7 +15,6 @@ use super::{RunContext, Runs};
 use crate::filter::TableFilter;
 use crate::format::place::{Counting, footprint};
 use crate::format::record::Chunk;
-use crate::format::run::filter::BITS_PER_KEY;
 use crate::format::run::manifest::{ChunkCount, ManifestRun, RunFileName};
 use crate::index::accounting::Accounting;
 use crate::index::chain::{Entry, VersionChain};
@@ -116,7 +115,8 @@ impl<D: Device> RunIngest<D> {
         if runs.free_bytes() < self.file_bytes + runs.memtable_room().reserved_bytes {
             return Err(Error::DiskFull { path: runs.directory.clone() });
         }
-        let making = Making { base: self.base, carried_out: 0, hash_seed: self.hash_seed, filter_bits: BITS_PER_KEY };
+        let (base, hash_seed) = (self.base, self.hash_seed);
+        let making = Making { base, carried_out: 0, hash_seed, is_asked_by_puts: false };
         runs.new_writer(making)
     }
 

@@ -127,7 +127,7 @@ impl<D: Device> Runs<D> {
 
     /// Reads all blocks, and tells of each that is damaged.
     pub(crate) fn for_each_damage(&self, tell: &mut dyn FnMut(Error)) -> Result<()> {
-        self.set()?.pieces().try_for_each(|piece| for_each_damage_of(piece.file, tell))
+        self.set()?.without_filters().pieces().try_for_each(|piece| for_each_damage_of(piece.file, tell))
     }
 }
 

@@ -17,7 +17,6 @@ use super::turns::StepTurn;
 use super::writer::{Making, RunWriter};
 use super::{RunContext, Runs};
 use crate::budget::{Held, Part};
-use crate::format::run::filter::BITS_PER_KEY;
 use crate::format::run::manifest::{ManifestRun, RunFileName, RunManifest};
 use crate::index::range_tombstones::{MANY_RANGES, RangeTombstone, Urgency};
 use crate::io::Device;
@@ -226,7 +225,7 @@ impl<D: Device> Runs<D> {
     /// Writes what a merge makes of the next keys, until it has made enough.
     fn write<'a>(&self, mut merge: Merge<'a, D>, base: u64, budget_bytes: u64) -> Result<Made<'a, D>> {
         let (carried_out, hash_seed) = (merge.carried_out, self.hash_seed());
-        let making = Making { base, carried_out, hash_seed, filter_bits: BITS_PER_KEY };
+        let making = Making { base, carried_out, hash_seed, is_asked_by_puts: false };
         let mut output: Option<RunWriter<D>> = None;
         let mut key = Vec::new();
         let mut is_left = merge.next_key(&mut key);

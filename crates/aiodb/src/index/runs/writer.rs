@@ -14,7 +14,7 @@ use crate::format::entry::Entry;
 use crate::format::run::RunSeed;
 use crate::format::run::block::BlockBuilder;
 use crate::format::run::fences::Fences;
-use crate::format::run::filter::Filter;
+use crate::format::run::filter::{BITS_PER_KEY, Filter, MORE_BITS_PER_KEY};
 use crate::format::run::footer::Footer;
 use crate::format::run::marks::{Marks, NEVER};
 use crate::format::run::sealed::BLOCK_CHECKSUM_BYTES;
@@ -40,8 +40,8 @@ pub(super) struct Making {
     pub(super) carried_out: u64,
     /// The seed of the hashes of keys.
     pub(super) hash_seed: u64,
-    /// Bits of the filter for each key.
-    pub(super) filter_bits: u64,
+    /// Whether each put asks the filter: then it has more bits for each key, and memory has it from the start.
+    pub(super) is_asked_by_puts: bool,
 }
 
 /// A file that is being written; it is removed if it is not finished.
@@ -317,7 +317,8 @@ impl<D: Device> RunWriter<D> {
             let last = self.hashes.len() - 1;
             self.hashes[last] = self.hashes[0];
         }
-        let filter = Filter::new(&self.hashes, self.making.filter_bits);
+        let is_filter_kept = self.making.is_asked_by_puts;
+        let filter = Filter::new(&self.hashes, if is_filter_kept { MORE_BITS_PER_KEY } else { BITS_PER_KEY });
         let (filter_bytes, fence_bytes) = (filter.encode(), self.fences.encode());
         let has_marks = self.mark.mark != NEVER;
         let blocks = std::mem::take(&mut self.marks);
@@ -365,7 +366,7 @@ impl<D: Device> RunWriter<D> {
         let mut fences = std::mem::take(&mut self.fences);
         fences.shrink();
         let next_due_ms = worth_asking_ms(std::mem::take(&mut self.due_ms), self.hashes.len());
-        let parts = FileParts { footer, fences, filter, marks, next_due_ms };
+        let parts = FileParts { footer, fences, filter, is_filter_kept, marks, next_due_ms };
         Ok(RunFile::written((&self.device, &self.accounts), (path, file), self.seed, parts))
     }
 }

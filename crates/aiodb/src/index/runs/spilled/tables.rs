@@ -16,7 +16,6 @@ use super::tag::RANK_BITS;
 use crate::budget::Accounts;
 use crate::cache::Cache;
 use crate::format::location::Location;
-use crate::format::run::filter::MORE_BITS_PER_KEY;
 use crate::format::run::manifest::{ManifestRun, RunManifest};
 use crate::format::segment::u64_at;
 use crate::format::spilled::{SpilledLive, SpilledManifest};
@@ -204,12 +203,14 @@ impl<D: Device> SpilledTables<D> {
 
     /// The runs of all tables, for their filters.
     pub(crate) fn filtered(&self) -> Vec<FilteredRun<D>> {
-        self.read().values().flat_map(|table| table.set().filtered(true).collect::<Vec<_>>()).collect()
+        let sets: Vec<_> = self.read().values().map(|table| table.set()).collect();
+        sets.iter().flat_map(|set| set.filtered(true)).collect()
     }
 
     /// Look-ups that begin from now on know which filters have left memory or come there.
     pub(crate) fn take_filters(&self) {
-        self.read().values().for_each(|table| table.take_filters());
+        let tables: Vec<_> = self.read().values().cloned().collect();
+        tables.iter().for_each(|table| table.take_filters());
     }
 
     /// Says how many bytes of the disk spills must leave free.
@@ -244,8 +245,7 @@ impl<D: Device> SpilledTables<D> {
     }
 
     pub(super) fn add_obsolete(&self, files: impl Iterator<Item = Arc<RunFile<D>>>) {
-        // No look-up asks them any more.
-        let files = files.inspect(|file| file.give_filter_back());
+        let files = files.inspect(|file| file.forget_filter());
         self.obsolete.lock().expect(NO_PANIC).extend(files);
     }
 
@@ -259,8 +259,8 @@ impl<D: Device> SpilledTables<D> {
     /// Begins a file of the run of this number.
     pub(super) fn new_writer(&self, run: u64) -> Result<RunWriter<D>> {
         self.device.create_dir(&self.directory).map_err(|e| Error::io("create", &self.directory, &e))?;
-        let (base, hash_seed, filter_bits) = (run << RANK_BITS, self.hash_seed(), MORE_BITS_PER_KEY);
-        let making = Making { base, carried_out: 0, hash_seed, filter_bits };
+        let (base, hash_seed) = (run << RANK_BITS, self.hash_seed());
+        let making = Making { base, carried_out: 0, hash_seed, is_asked_by_puts: true };
         let number = self.next_file.fetch_add(1, Ordering::Relaxed);
         RunWriter::new((&self.device, &self.accounts), (&self.directory, &self.removals), self.store, number, making)
     }
@@ -364,7 +364,7 @@ impl<D: Device> SpilledTable<D> {
 
     /// Reads all blocks, and tells of each that is damaged.
     pub(crate) fn for_each_damage(&self, tell: &mut dyn FnMut(Error)) -> Result<()> {
-        self.set().pieces().try_for_each(|piece| for_each_damage_of(piece.file, tell))
+        self.set().without_filters().pieces().try_for_each(|piece| for_each_damage_of(piece.file, tell))
     }
 
     /// The newest set, with a run that is about to be added.

@@ -26,7 +26,10 @@ fn in_memory(world: &World) -> u64 {
 
 /// Has filters take so many bytes, and loads those that fit by now.
 fn fit(world: &World, room: u64) {
-    fit_filters(world.runs().filtered(), room).back.iter().for_each(|file| file.load().expect("nothing fails"));
+    fit_filters(world.runs().filtered(), room, in_memory(world))
+        .back
+        .iter()
+        .for_each(|file| file.load().expect("nothing fails"));
     world.runs().take_filters();
 }
 
@@ -58,7 +61,7 @@ fn runs_without_their_filters_say_what_a_model_says() {
 fn kept(world: &World, room: u64, asked_by_puts: Option<usize>) -> Vec<(u64, bool)> {
     let set = world.runs().set().expect("it is open");
     let runs = || set.runs.iter().enumerate().map(|(number, run)| FilteredRun::new(run, asked_by_puts == Some(number)));
-    fit_filters(runs().collect(), room);
+    fit_filters(runs().collect(), room, 0);
     let of = |run: FilteredRun<SimDevice>| {
         let bytes = run.files.iter().map(|file| file.filter_bytes()).sum();
         (bytes, run.files.iter().all(|file| file.filter().is_some()))
@@ -106,6 +109,17 @@ fn opened_files_have_filters_as_far_as_there_is_room() {
     assert!(some > 0 && some < all, "{some} of {all}");
 }
 
+/// Filters that no run has yet, or that none has any more, take room too: others do not come back meanwhile.
+#[test]
+fn filters_elsewhere_take_room() {
+    let world = two_runs();
+    fit(&world, 0);
+    let (all, room) = (all_bytes(&world), 2 * all_bytes(&world));
+    let back = |elsewhere| fit_filters(world.runs().filtered(), room, elsewhere).back.len();
+    assert_eq!((back(0), back(all / 2), back(room)), (2, 2, 0));
+    assert_eq!(back(room - all / 2), 1, "the small one");
+}
+
 /// A filter that was sound when its file was opened, and is damaged when it is to come back, is done without.
 #[test]
 fn a_damaged_filter_is_done_without() {
@@ -114,9 +128,9 @@ fn a_damaged_filter_is_done_without() {
     let set = world.runs().set().expect("it is open");
     let large = set.pieces().max_by_key(|piece| piece.file.bytes()).expect("there are two").file;
     world.device.corrupt(path_of(Path::new(DIRECTORY), large.name.number), large.footer.parts().filter + 9, 4);
-    let back = fit_filters(world.runs().filtered(), u64::MAX).back;
+    let back = fit_filters(world.runs().filtered(), u64::MAX, in_memory(&world)).back;
     assert_eq!(back.iter().filter(|file| file.load().is_err()).count(), 1, "one is damaged");
-    let fitted = fit_filters(world.runs().filtered(), u64::MAX);
+    let fitted = fit_filters(world.runs().filtered(), u64::MAX, in_memory(&world));
     assert!(fitted.back.is_empty() && fitted.left_out_bytes == 0, "nobody tries again");
     world.runs().take_filters();
     assert_eq!(in_memory(&world), all_bytes(&world) - large.filter_bytes());

@@ -16,7 +16,7 @@ use super::chain::{Entry, NewEntry, Superseded, VersionChain};
 use super::codec::encode_key;
 use super::memtable::{ImmutableMemtable, LookedUp, Memtable, MemtableRoom};
 use super::range_tombstones::Ranges;
-use super::runs::RunContext;
+use super::runs::{RunContext, Runs};
 use super::snapshots::{Snapshots, View};
 use super::throttle::Throttle;
 use crate::format::location::Location;
@@ -67,6 +67,8 @@ impl Drop for Over<'_> {
 impl<D: Device> OrderedIndex<D> {
     /// An empty memtable in front of committed chains. The range tombstones are those that `committed` has been opened with.
     pub(crate) fn new(committed: Committed<D>, ranges: Arc<Ranges>, snapshots: Arc<Snapshots>) -> OrderedIndex<D> {
+        // A replay leaves out what the runs have.
+        let committed_sequence = committed.runs().map_or(0, Runs::next_sequence);
         OrderedIndex {
             memtable: Memtable::default(),
             throttle: Throttle::default(),
@@ -74,7 +76,7 @@ impl<D: Device> OrderedIndex<D> {
             committed,
             snapshots,
             unfinished_commit: Mutex::default(),
-            committed_sequence: AtomicU64::new(0),
+            committed_sequence: AtomicU64::new(committed_sequence),
             replayed: AtomicU64::new(0),
             is_incomplete: AtomicBool::new(false),
             ended_to: AtomicU64::new(0),

@@ -148,6 +148,11 @@ impl<D: Device> Runs<D> {
         Ok(self.set()?.manifest.position)
     }
 
+    /// The sequence after that position; 0 of runs that are closed.
+    pub(crate) fn next_sequence(&self) -> u64 {
+        self.set().map_or(0, |set| set.manifest.next_sequence)
+    }
+
     /// The last batch that an edit has relied on as durable: a log that ends before it has lost its end.
     pub(crate) fn last_durable_batch(&self) -> Result<u64> {
         let set = self.set()?;

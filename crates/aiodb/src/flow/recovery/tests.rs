@@ -100,6 +100,7 @@ fn what_runs_have_of_the_log_is_not_replayed() {
     table.delete_range(&[30], &[35]).expect("the machine runs");
     let ordered = db.engine().ordered.get(IndexKind::Lsm).expect("it is open");
     db.engine().commit_memtable(ordered).expect("the machine runs");
+    let committed = ordered.committed_sequence();
     put(&table, 50..70, &[3; 900]);
     let device = device.process_death();
     drop((db, table));
@@ -117,6 +118,8 @@ fn what_runs_have_of_the_log_is_not_replayed() {
     check(&table);
     let ordered = db.engine().ordered.get(IndexKind::Lsm).expect("it is open");
     assert_eq!(ordered.memtable.len(), 20, "no more than the runs lack");
+    // Deletes from before are known to be committed, and wait for merges only.
+    assert_eq!(ordered.committed_sequence(), committed);
     assert_counted(&db, "opened after a crash");
     check(&table);
 }

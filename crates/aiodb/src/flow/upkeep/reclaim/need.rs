@@ -127,7 +127,7 @@ impl<D: Device> Upkeep<D> {
 
     /// Sees to it that what deletes stand before is counted as dead: in LMDB that is so once its file has them, in runs once
     /// those are merged with the oldest; and a replay counts twice what was committed already. If that is not so yet, returns the
-    /// sequence up to which runs must be merged for it, or 0 if a commit has found no room.
+    /// sequence up to which runs must be merged for it, also for a commit that has found no room, or 0 if that has and there is nothing to merge.
     fn count_what_deletes_have_left(&self, alive: &[Alive]) -> Result<Option<u64>> {
         for ordered in self.ordered.open() {
             let is_in = |alive: &&Alive| alive.generation.as_ref().is_some_and(|table| table.kind() == ordered.kind());
@@ -139,7 +139,11 @@ impl<D: Device> Upkeep<D> {
             }
             if ordered.committed_sequence() < wanted {
                 match self.making_room(|| self.commit_memtable(ordered)) {
-                    Err(error) if error.is_full() => return Ok(Some(0)),
+                    // Merges of what is committed make room for it, and are waited for.
+                    Err(error) if error.is_full() => {
+                        let (committed, counted) = (ordered.committed_sequence(), ordered.counted_sequence());
+                        return Ok(Some(if counted < committed { committed } else { 0 }));
+                    }
                     committed => committed?,
                 }
             }

@@ -67,7 +67,7 @@ impl<D: Device> Engine<D> {
         let rebuild = engine.load_indexes(&manifest)?;
         // Nobody writes yet. What the indexes have loaded cannot be given back.
         engine.balance_memory(Pace::AtOnce);
-        engine.balance_filters();
+        engine.balance_filters(usize::MAX);
         engine.ordered.open().for_each(|ordered| engine.bound_memtable_by_memory(ordered));
         let recovered = engine.recover(&manifest, &rebuild)?;
         if !engine.options.read_only {

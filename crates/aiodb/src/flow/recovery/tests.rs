@@ -5,7 +5,7 @@ use crate::format::manifest::Manifest;
 use crate::index::chain::Superseded;
 use crate::index::codec::encode_key;
 use crate::index::lmdb::LmdbIndex;
-use crate::index::memtable::Memtable;
+use crate::index::memtable::{ImmutableMemtable, Memtable};
 use crate::index::range_tombstones::Ranges;
 use crate::index::snapshots::Snapshots;
 use crate::io::sim::SimDevice;
@@ -124,6 +124,23 @@ fn what_runs_have_of_the_log_is_not_replayed() {
     check(&table);
 }
 
+/// The store as the next process opens it: this one dies when the frozen memtable is committed, and before the next one is.
+fn reopened_after_commit_of(
+    frozen: ImmutableMemtable,
+    device: &SimDevice,
+    (db, table): (Db<SimDevice>, Table<SimDevice>),
+) -> (Db<SimDevice>, Table<SimDevice>) {
+    let ordered = db.engine().ordered.get(IndexKind::Lsm).expect("it is open");
+    *ordered.lock_commit().unfinished = Some(frozen);
+    device.crash_inside(Phase::IndexCommit, 1, 1);
+    assert!(db.engine().commit_memtable(ordered).is_err(), "the process dies");
+    let device = device.process_death();
+    drop((db, table));
+    let db = open(&device);
+    let table = db.table("t").expect("it is there");
+    (db, table)
+}
+
 /// A memtable may have become immutable with records of batches that lie behind its position: they were published since that was asked.
 #[test]
 fn what_runs_have_ahead_of_their_position_is_not_replayed() {
@@ -142,15 +159,8 @@ fn what_runs_have_ahead_of_their_position_is_not_replayed() {
     // Runs have it only once their position has passed it, whatever they have of the key with which it begins.
     table.delete_range(&[60], &[70]).expect("the machine runs");
     put(&table, 60..61, &[4; 900]);
-    *ordered.lock_commit().unfinished = Some(ordered.memtable.freeze(position, next_sequence));
-    // This one is committed, and the next one is not.
-    device.crash_inside(Phase::IndexCommit, 1, 1);
-    assert!(engine.commit_memtable(ordered).is_err(), "the process dies");
-    let device = device.process_death();
-    drop((db, table));
-
-    let db = open(&device);
-    let table = db.table("t").expect("it is there");
+    let frozen = ordered.memtable.freeze(position, next_sequence);
+    let (db, table) = reopened_after_commit_of(frozen, &device, (db, table));
     let ordered = db.engine().ordered.get(IndexKind::Lsm).expect("it is open");
     assert_eq!(ordered.memtable.len(), 0, "the runs have everything");
     let check = |table: &Table<SimDevice>| {
@@ -187,14 +197,7 @@ fn what_comes_late_does_not_hide_what_runs_have() {
     let frozen = Memtable::default();
     let (key, superseded) = (encode_key(id, &[1]), &mut Superseded::new());
     frozen.insert(&key, operand.into(), superseded, |_| ());
-    *ordered.lock_commit().unfinished = Some(frozen.freeze(position, next_sequence));
-    device.crash_inside(Phase::IndexCommit, 1, 1);
-    assert!(engine.commit_memtable(ordered).is_err(), "the process dies");
-    let device = device.process_death();
-    drop((db, table));
-
-    let db = open(&device);
-    let table = db.table("t").expect("it is there");
+    let (db, table) = reopened_after_commit_of(frozen.freeze(position, next_sequence), &device, (db, table));
     let expected = [&[2; 900][..], b"er"].concat();
     assert_has(&table, 1..2, Some(&expected));
     assert_has(&table, 2..4, Some(b"old"));

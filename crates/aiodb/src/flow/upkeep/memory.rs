@@ -59,11 +59,7 @@ impl<D: Device> ReadPath<D> {
         if self.memory.is_due(now_ms) {
             self.memory.refresh_machine(now_ms, || self.device.memory_bytes());
             self.balance_memory(Pace::Step);
-            self.fit_filters();
-            // Upkeep brings them back, where there is such a thread.
-            if self.pace() == Pace::AtOnce {
-                self.load_filters(LOADED_PER_LOOK);
-            }
+            self.balance_filters(LOADED_PER_LOOK);
             self.memory.growth.note_if_due(now_ms, || Sample {
                 at_ms: now_ms,
                 memory_used: self.memory_stats().used_bytes(),
@@ -112,24 +108,20 @@ impl<D: Device> ReadPath<D> {
         let in_memory = self.memory.accounts.bytes(Part::Filters);
         let Fitted { back, left_out_bytes } = fit_filters(filtered, room, in_memory);
         self.memory.note_filters_left_out(left_out_bytes);
-        self.take_filters();
-        back
-    }
-
-    /// Look-ups that begin from now on know which filters have left memory or come there.
-    fn take_filters(&self) {
-        let runs = self.ordered.get(IndexKind::Lsm).and_then(|ordered| ordered.committed.runs());
+        // Look-ups that begin from now on know which have left memory or come there.
         runs.into_iter().for_each(|runs| runs.take_filters());
         self.spilled.take_filters();
+        back
     }
 
     /// Reads up to so many filters for which there is room by now. True if one was read.
     pub(crate) fn load_filters(&self, most: usize) -> bool {
-        if self.memory.filters_left_out() == 0 {
-            return false;
-        }
+        self.memory.filters_left_out() > 0 && self.load_those(&self.fit_filters(), most)
+    }
+
+    fn load_those(&self, left_out: &[LeftOut<D>], most: usize) -> bool {
         let mut any = false;
-        for file in self.fit_filters().iter().take(most) {
+        for file in left_out.iter().take(most) {
             match file.load() {
                 Ok(()) => any = true,
                 Err(error) => self.note_trouble(&error),
@@ -141,11 +133,11 @@ impl<D: Device> ReadPath<D> {
         any
     }
 
-    /// [`ReadPath::balance_memory`] for filters. Where no thread of the store brings them back, that is done here.
-    pub(crate) fn balance_filters(&self) {
-        self.fit_filters();
+    /// [`ReadPath::balance_memory`] for filters. Upkeep brings them back; where the store has no such thread, up to so many are read here.
+    pub(crate) fn balance_filters(&self, most: usize) {
+        let left_out = self.fit_filters();
         if self.pace() == Pace::AtOnce {
-            self.load_filters(usize::MAX);
+            self.load_those(&left_out, most);
         }
     }
 
@@ -167,7 +159,7 @@ impl<D: Device> ReadPath<D> {
     pub(crate) fn set_memory_bytes(&self, bytes: Option<u64>) -> Result<()> {
         self.memory.choose(bytes, &self.options)?;
         self.balance_memory(self.pace());
-        self.balance_filters();
+        self.balance_filters(usize::MAX);
         Ok(())
     }
 

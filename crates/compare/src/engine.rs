@@ -206,9 +206,7 @@ pub enum EngineSpec {
     Fjall(FjallSettings),
     /// Our engine with one of its indexes.
     Aiodb(IndexKind),
-    /// The same, with half of the process's memory as its budget.
-    AiodbHalf(IndexKind),
-    /// The same as the first, with writers that are futures of one thread.
+    /// The same, with writers that are futures of one thread.
     AiodbFutures(IndexKind),
 }
 
@@ -220,14 +218,13 @@ impl EngineSpec {
             EngineSpec::Lmdb(settings) => lmdb::open(directory, settings, resources),
             EngineSpec::Redb(settings) => redb::open(directory, settings, resources),
             EngineSpec::Fjall(settings) => fjall::open(directory, settings, resources),
-            EngineSpec::Aiodb(index) | EngineSpec::AiodbFutures(index) => aiodb::open(directory, *index, None),
-            EngineSpec::AiodbHalf(index) => aiodb::open(directory, *index, resources.memory_percent(50)),
+            EngineSpec::Aiodb(index) | EngineSpec::AiodbFutures(index) => aiodb::open(directory, *index),
         }
     }
 
     /// Whether this is a rival, against whose best the others are held.
     pub fn is_rival(&self) -> bool {
-        !matches!(self, EngineSpec::Aiodb(_) | EngineSpec::AiodbHalf(_) | EngineSpec::AiodbFutures(_))
+        !matches!(self, EngineSpec::Aiodb(_) | EngineSpec::AiodbFutures(_))
     }
 
     /// Whether writers are puts in flight from one thread.
@@ -243,7 +240,7 @@ impl EngineSpec {
             EngineSpec::Lmdb(_) => "lmdb",
             EngineSpec::Redb(_) => "redb",
             EngineSpec::Fjall(_) => "fjall",
-            EngineSpec::Aiodb(_) | EngineSpec::AiodbHalf(_) | EngineSpec::AiodbFutures(_) => "aiodb",
+            EngineSpec::Aiodb(_) | EngineSpec::AiodbFutures(_) => "aiodb",
         }
     }
 }
@@ -268,7 +265,6 @@ impl fmt::Display for EngineSpec {
             EngineSpec::Redb(settings) => settings.name,
             EngineSpec::Fjall(settings) => settings.name,
             EngineSpec::Aiodb(index) => index.name(),
-            EngineSpec::AiodbHalf(index) => return write!(formatter, "{}-{}-half", self.family(), index.name()),
             EngineSpec::AiodbFutures(index) => return write!(formatter, "{}-{}-futures", self.family(), index.name()),
         };
         write!(formatter, "{}-{settings}", self.family())

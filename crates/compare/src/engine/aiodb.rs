@@ -20,10 +20,10 @@ struct Aiodb {
     table: Table,
 }
 
-pub(super) fn open(directory: &Path, index: IndexKind, memory_bytes: Option<u64>) -> Result<Box<dyn Engine>> {
+pub(super) fn open(directory: &Path, index: IndexKind) -> Result<Box<dyn Engine>> {
     let name = format!("aiodb-{}", index.name());
-    let options = Options { cache_bytes: 0, memory_bytes, ..Options::default() };
-    let db = Db::open(directory, options).map_err(Error::engine(&name, "open"))?;
+    let db =
+        Db::open(directory, Options { cache_bytes: 0, ..Options::default() }).map_err(Error::engine(&name, "open"))?;
     let table = db.table_or_create("records", index).map_err(Error::engine(&name, "create a table"))?;
     Ok(Box::new(Aiodb { name, db, table }))
 }
@@ -132,7 +132,6 @@ impl Engine for Aiodb {
             "segment_bytes": stats.segment_bytes,
             "fallbacks": stats.fallbacks,
             "cache_of_values": "none",
-            "memory_budget_bytes": stats.memory.budget_bytes,
         })
     }
 

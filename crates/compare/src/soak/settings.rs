@@ -6,12 +6,11 @@ use ::aiodb::IndexKind;
 /// Every engine with every setting, ours first.
 pub fn all() -> Vec<EngineSpec> {
     let ours = [IndexKind::Lsm, IndexKind::Lmdb, IndexKind::Hash].map(EngineSpec::Aiodb);
-    let halves = [IndexKind::Lsm, IndexKind::Hash].map(EngineSpec::AiodbHalf);
     let rivals = [
         ROCKSDB.iter().cloned().map(EngineSpec::RocksDb).collect::<Vec<_>>(),
         FJALL.iter().cloned().map(EngineSpec::Fjall).collect(),
     ];
-    ours.into_iter().chain(halves).chain(rivals.into_iter().flatten()).collect()
+    ours.into_iter().chain(rivals.into_iter().flatten()).collect()
 }
 
 /// The engine and setting of a name.

@@ -13,7 +13,7 @@ use crate::class::Class;
 use crate::error::{Error, Result};
 use crate::records::Records;
 use crate::stream::{Operation, Stream};
-use ::aiodb::IndexKind;
+use ::aiodb::{IndexKind, MAX_INLINE_BYTES};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
@@ -208,6 +208,8 @@ pub enum EngineSpec {
     Aiodb(IndexKind),
     /// The same, with writers that are futures of one thread.
     AiodbFutures(IndexKind),
+    /// Kind `lsm` with all values that may lie in the index there.
+    AiodbInline,
 }
 
 impl EngineSpec {
@@ -218,13 +220,21 @@ impl EngineSpec {
             EngineSpec::Lmdb(settings) => lmdb::open(directory, settings, resources),
             EngineSpec::Redb(settings) => redb::open(directory, settings, resources),
             EngineSpec::Fjall(settings) => fjall::open(directory, settings, resources),
-            EngineSpec::Aiodb(index) | EngineSpec::AiodbFutures(index) => aiodb::open(directory, *index),
+            EngineSpec::Aiodb(index) | EngineSpec::AiodbFutures(index) => {
+                aiodb::open(directory, self.to_string(), (*index).into())
+            }
+            EngineSpec::AiodbInline => aiodb::open(directory, self.to_string(), aiodb::inline_options()),
         }
     }
 
     /// Whether this is a rival, against whose best the others are held.
     pub fn is_rival(&self) -> bool {
-        !matches!(self, EngineSpec::Aiodb(_) | EngineSpec::AiodbFutures(_))
+        self.family() != "aiodb"
+    }
+
+    /// Whether this setting makes a difference to values of so many bytes.
+    pub fn differs_at(&self, value_bytes: usize) -> bool {
+        !matches!(self, EngineSpec::AiodbInline) || value_bytes <= MAX_INLINE_BYTES
     }
 
     /// Whether writers are puts in flight from one thread.
@@ -240,7 +250,7 @@ impl EngineSpec {
             EngineSpec::Lmdb(_) => "lmdb",
             EngineSpec::Redb(_) => "redb",
             EngineSpec::Fjall(_) => "fjall",
-            EngineSpec::Aiodb(_) | EngineSpec::AiodbFutures(_) => "aiodb",
+            EngineSpec::Aiodb(_) | EngineSpec::AiodbFutures(_) | EngineSpec::AiodbInline => "aiodb",
         }
     }
 }
@@ -265,6 +275,7 @@ impl fmt::Display for EngineSpec {
             EngineSpec::Redb(settings) => settings.name,
             EngineSpec::Fjall(settings) => settings.name,
             EngineSpec::Aiodb(index) => index.name(),
+            EngineSpec::AiodbInline => "lsm-inline",
             EngineSpec::AiodbFutures(index) => return write!(formatter, "{}-{}-futures", self.family(), index.name()),
         };
         write!(formatter, "{}-{settings}", self.family())

@@ -157,6 +157,7 @@ fn measure_size(options: &Options, plan: &Plan, pairs: Pairs, disk: &Disk, repor
 fn sweep(plan: &Plan, site: &Site, disk: &Disk, report: &mut Report) -> Result<Vec<EngineSpec>> {
     let (rivals, mut chosen): (Vec<EngineSpec>, Vec<EngineSpec>) =
         settings::all().into_iter().partition(EngineSpec::is_rival);
+    chosen.retain(|ours| ours.differs_at(site.pairs.value_bytes));
     for family in rivals.chunk_by(|left, right| left.family() == right.family()) {
         eprintln!("sweep of {} at {} bytes", family[0].family(), site.pairs.value_bytes);
         check_space(disk, site.pairs, family.len() as u64)?;

@@ -8,7 +8,7 @@ mod passes;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use aiodb::{IndexKind, ScanOptions};
+use aiodb::{IndexKind, ScanOptions, TableOptions};
 use clap::Args;
 
 use super::arguments::{OutputArgs, parse_ordered_index, parse_value_bytes};
@@ -23,6 +23,7 @@ use super::stats::Summary;
 use super::table::whole;
 use super::terminal::progress;
 use crate::CliError;
+use crate::options::LsmArgs;
 use passes::{Pass, Way};
 
 /// Gets and raw reads in flight where the disk is read in no order.
@@ -45,6 +46,8 @@ pub(super) struct ScanArgs {
     /// Bytes of a value, a multiple of 8
     #[arg(long, default_value_t = 4096, value_parser = parse_value_bytes)]
     value_bytes: usize,
+    #[command(flatten)]
+    lsm: LsmArgs,
     /// Length of a round in milliseconds, of what has no end of its own
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(10..=60_000))]
     round_ms: u64,
@@ -151,6 +154,7 @@ pub(super) fn run(args: &ScanArgs) -> Result<Outcome, CliError> {
         "rates are of bytes of values; cache of values: 0 bytes; backups into {}",
         bench.backups.path().display()
     ));
+    notes.extend(args.lsm.in_words());
     notes.push(format!("gets: one reader, {DEPTH} in flight; the backup beside them reads {} MiB/s", args.pace));
     Ok(Outcome::new(scratch.path(), notes, Rows::Scan(bench.rows())))
 }
@@ -158,13 +162,13 @@ pub(super) fn run(args: &ScanArgs) -> Result<Outcome, CliError> {
 impl Bench {
     fn prepare(args: &ScanArgs, scratch: &Scratch, notes: &mut Vec<String>) -> Result<Bench, CliError> {
         let data = Dataset { pairs: args.pairs, value_bytes: args.value_bytes };
-        let build = |name: &str, kind, order| {
+        let build = |name: &str, options: TableOptions, order| {
             progress(&format!("loading {} pairs: {name}", whole(data.pairs as f64)));
-            LoadedStore::build(&[scratch.path().join(name)], kind, data, order)
+            LoadedStore::build(&[scratch.path().join(name)], options, data, order)
         };
-        let in_order = build("in-order", args.index, Order::Keys)?;
-        let in_no_order = build("in-no-order", args.index, Order::Numbers)?;
-        let unordered = build("unordered", IndexKind::Hash, Order::Numbers)?;
+        let in_order = build("in-order", args.lsm.options_if_lsm(args.index), Order::Keys)?;
+        let in_no_order = build("in-no-order", args.lsm.options_if_lsm(args.index), Order::Numbers)?;
+        let unordered = build("unordered", IndexKind::Hash.into(), Order::Numbers)?;
         let segment_bytes = in_order.db.stats().segment_bytes;
         // All are read once, so that the host below a virtual disk has cached them alike.
         for name in ["in-no-order", "unordered"] {

@@ -6,7 +6,9 @@ use crate::class::{Class, INTERVAL};
 use crate::error::{Error, Result};
 use crate::records::Records;
 use crate::stream::{Operation, Stream};
-use aiodb::{Db, Durability, IndexKind, Options, ScanOptions, Table};
+use aiodb::{
+    Db, Durability, Error as EngineError, IndexKind, MAX_INLINE_BYTES, Options, ScanOptions, Table, TableOptions,
+};
 use futures::StreamExt;
 use futures::executor::block_on;
 use futures::stream::FuturesUnordered;
@@ -20,11 +22,19 @@ struct Aiodb {
     table: Table,
 }
 
-pub(super) fn open(directory: &Path, index: IndexKind) -> Result<Box<dyn Engine>> {
-    let name = format!("aiodb-{}", index.name());
+/// Kind `lsm` with each value that may lie in the index there: who reads in the order of keys or many small values chooses that.
+pub(super) fn inline_options() -> TableOptions {
+    TableOptions { inline_bytes: MAX_INLINE_BYTES, ..IndexKind::Lsm.into() }
+}
+
+pub(super) fn open(directory: &Path, name: String, options: TableOptions) -> Result<Box<dyn Engine>> {
     let db =
         Db::open(directory, Options { cache_bytes: 0, ..Options::default() }).map_err(Error::engine(&name, "open"))?;
-    let table = db.table_or_create("records", index).map_err(Error::engine(&name, "create a table"))?;
+    let table = match db.table("records") {
+        Err(EngineError::NoSuchTable { .. }) => db.create_table_with("records", options),
+        found => found,
+    };
+    let table = table.map_err(Error::engine(&name, "create a table"))?;
     Ok(Box::new(Aiodb { name, db, table }))
 }
 
@@ -132,6 +142,7 @@ impl Engine for Aiodb {
             "segment_bytes": stats.segment_bytes,
             "fallbacks": stats.fallbacks,
             "cache_of_values": "none",
+            "inline_bytes": self.table.options().inline_bytes,
         })
     }
 

@@ -6,13 +6,14 @@ use ::aiodb::IndexKind;
 /// Every engine with every setting, ours first.
 pub fn all() -> Vec<EngineSpec> {
     let ours = [IndexKind::Lsm, IndexKind::Lmdb, IndexKind::Hash].map(EngineSpec::Aiodb);
-    let rivals = [
+    let others = [
+        vec![EngineSpec::AiodbInline],
         LMDB.iter().cloned().map(EngineSpec::Lmdb).collect::<Vec<_>>(),
         ROCKSDB.iter().cloned().map(EngineSpec::RocksDb).collect(),
         REDB.iter().cloned().map(EngineSpec::Redb).collect(),
         FJALL.iter().cloned().map(EngineSpec::Fjall).collect(),
     ];
-    ours.into_iter().chain(rivals.into_iter().flatten()).collect()
+    ours.into_iter().chain(others.into_iter().flatten()).collect()
 }
 
 /// The engine and setting of a name.

@@ -21,11 +21,11 @@ pub(super) const MERGE_UNITS: u32 = 64;
 /// And its bytes.
 pub(super) const MERGE_WINDOW_BYTES: u64 = MERGE_UNITS as u64 * UNIT_BYTES as u64;
 
-/// Units that a scan reads at once in the end; it begins with one and doubles.
-const SCAN_UNITS: u32 = 16;
+/// Units that a scan reads at once in the end, of all its runs together: each read begins with one and doubles.
+const SCAN_UNITS: usize = 1024;
 
-/// And its bytes.
-pub(super) const SCAN_WINDOW_BYTES: u64 = SCAN_UNITS as u64 * UNIT_BYTES as u64;
+/// And of each run, at least and at most. With shorter reads most of a long scan is the wait for each, with longer ones the device gets no faster.
+const SCAN_UNITS_OF_RUN: (usize, usize) = (16, 256);
 
 /// Units of the longest read of which a scan leaves the blocks in the cache.
 const CACHED_UNITS: u32 = 2;
@@ -62,7 +62,6 @@ impl RunCursor {
     /// A cursor for a merge of some pieces of a run, at the first key that counts.
     pub(super) fn merging<D: Device>(set: &RunSet<D>, run: usize, pieces: Range<usize>) -> Result<RunCursor> {
         let mut cursor = Self::new(run, pieces, false, MERGE_UNITS);
-        cursor.most_units = MERGE_UNITS;
         cursor.seek(set, Bound::Unbounded)?;
         Ok(cursor)
     }
@@ -77,7 +76,7 @@ impl RunCursor {
         cache: Option<Arc<Cache>>,
     ) -> Result<RunCursor> {
         let cursor = Self::new(run, pieces, backward, 1);
-        let mut cursor = RunCursor { cache, ..cursor };
+        let mut cursor = RunCursor { cache, most_units: most_units(set.runs.len()), ..cursor };
         cursor.seek(set, bound)?;
         Ok(cursor)
     }
@@ -97,7 +96,7 @@ impl RunCursor {
             keys: BlockCursor::new(backward),
             window: None,
             units,
-            most_units: SCAN_UNITS,
+            most_units: units,
             visited_units: 0,
             cache: None,
         }
@@ -254,6 +253,17 @@ impl RunCursor {
         }
         Ok(())
     }
+}
+
+/// Units of the longest read of each run, where a scan goes through so many.
+fn most_units(runs: usize) -> u32 {
+    let (least, most) = SCAN_UNITS_OF_RUN;
+    (SCAN_UNITS / runs.max(1)).clamp(least, most) as u32
+}
+
+/// Bytes that a scan through so many runs has in memory of them, at most, but for longer blocks.
+pub(super) fn scan_bytes(runs: usize) -> u64 {
+    runs as u64 * u64::from(most_units(runs)) * UNIT_BYTES as u64
 }
 
 /// The first number of a range of which `is_first` does not say so; all of which it does come before.

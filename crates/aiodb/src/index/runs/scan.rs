@@ -4,7 +4,7 @@ use std::ops::{Bound, RangeBounds};
 use std::sync::{Arc, Weak};
 
 use super::Runs;
-use super::cursor::{RunCursor, SCAN_WINDOW_BYTES};
+use super::cursor::{RunCursor, scan_bytes};
 use super::file::RunFile;
 use super::set::{Run, RunSet};
 use crate::budget::{Held, Part};
@@ -70,7 +70,7 @@ impl<D: Device> Runs<D> {
         let mut held = walk.held.take();
         let mut cursors = match walk.take(&set, query) {
             Some(cursors) => {
-                let bytes = cursors.len() as u64 * SCAN_WINDOW_BYTES;
+                let bytes = scan_bytes(cursors.len());
                 held.get_or_insert_with(|| Held::new(&self.accounts, Part::Buffers, 0)).set(bytes);
                 cursors
             }

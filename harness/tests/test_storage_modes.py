@@ -123,7 +123,7 @@ def test_in_flight_all_modes_are_changed_by_one_client() -> None:
 
 
 def test_under_cassandra_tables_are_altered_between_configurations_that_differ_in_modes() -> None:
-    run = in_flight(store="cassandra-aiodb", memory_mib=1000, warm_up_seconds=30)
+    run = in_flight(store="cassandra-aiodb-lsm", memory_mib=1000, warm_up_seconds=30)
     _, warm, measured = EXPERIMENT.steps(run, PLACE)
     assert warm.points == ()
     assert given(warm)["cassandra.memtable_at"] == "0:aiodb_memory_memory"
@@ -151,8 +151,8 @@ def test_under_cassandra_tables_are_altered_between_configurations_that_differ_i
         (run_of(stage_seconds=15), "`stage_seconds` must be 20 at least"),
         (run_of(("disk/disk", "memory/memory again"), stage_seconds=40), "comes without 'memory/memory' before it"),
         (run_of(memory_mib=300), "`memory_mib` must be 320 at least"),
-        (run_of(store="cassandra-aiodb", memory_mib=800), "`memory_mib`: cassandra-aiodb does not start"),
-        (run_of(store="cassandra-aiodb", memory_mib=1000, durability="none"), "`durability`"),
+        (run_of(store="cassandra-aiodb-lsm", memory_mib=800), "`memory_mib`: cassandra-aiodb-lsm does not start"),
+        (run_of(store="cassandra-aiodb-lsm", memory_mib=1000, durability="none"), "`durability`"),
     ],
 )
 def test_what_cannot_be_is_refused(run: Run, reason: str) -> None:

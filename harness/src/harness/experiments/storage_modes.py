@@ -22,7 +22,7 @@ from harness.run import Run
 from harness.steps import BadOutputError, Finished, Place, Service, Step
 from harness.stores import cassandra
 from harness.stores.base import DURABILITIES
-from harness.stores.cassandra_table import AiodbTable
+from harness.stores.cassandra_table import AiodbLsmTable
 from harness.stores.embedded import AiodbLsm
 from harness.stores.registry import STORES
 from harness.ycsb_output import Status, mean_latencies, rates, read_status
@@ -67,7 +67,7 @@ class StorageModes(Experiment):
     """A store for each size of values and of the data; all modes and numbers of clients are measured on it."""
 
     name = "storage-modes"
-    stores = (AiodbLsm.name, AiodbTable.name)
+    stores = (AiodbLsm.name, AiodbLsmTable.name)
     phases = ("load", "run")
     axes = MappingProxyType(
         {
@@ -153,7 +153,7 @@ class StorageModes(Experiment):
         if STORES[run.store].in_client:
             return ()
         told = {
-            "PARAMETERS": f"index: lsm\nmemory: {run.parameters['store_mib']}MiB",
+            "PARAMETERS": f"{cassandra.SORTED_RUNS}\nmemory: {run.parameters['store_mib']}MiB",
             "MEMTABLES": "\n".join(map(_configuration, MODES)),
         }
         limits = NodeLimits(memory_bytes=memory_bytes(run))

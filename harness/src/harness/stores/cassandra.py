@@ -47,9 +47,12 @@ ENGINES = MappingProxyType(
     }
 )
 
-# This project's own store behind the memtable `aiodb`, and what that is told.
+# This project's own store behind the memtable `aiodb`, and what that is told: all that is published under the name
+# `aiodb` has the index `lmdb`.
 OWN = "aiodb"
 INDEX = "index: lmdb"
+# What `aiodb` takes unless told otherwise: an index of sorted runs.
+SORTED_RUNS = "index: lsm"
 # Stores behind it that are servers: each node has one of its own, from these packages.
 PACKAGES = MappingProxyType({"mysql": "mariadb-server", "redis": "redis-server"})
 NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -76,9 +79,7 @@ def variables(
     more: Mapping[str, str] = NOTHING,
 ) -> tuple[str, ...]:
     """What scripts/cluster.sh is told of the cluster of a run, and the scripts that call it, as `env` takes it; what
-    `more` says goes before.
-
-    All that is published of aiodb under Cassandra has the index `lmdb`."""
+    `more` says goes before."""
     told = {
         "CLUSTER": place.scratch / "cluster",
         "NETWORK": NETWORK,

@@ -14,6 +14,8 @@ class _Table(Store):
     engine: ClassVar[str]
     # The store behind the memtable `aiodb`, where it is another.
     behind: ClassVar[tuple[str, ...]] = ()
+    # What the memtable `aiodb` is told.
+    told: ClassVar[str] = cassandra.INDEX
     # Cassandra always has a commit log.
     durabilities = ("sync", "interval")
     least_memory_mib = cassandra.LEAST_NODE_MIB
@@ -35,7 +37,8 @@ class _Table(Store):
 
     def services(self, place: Place, durability: str, memory_bytes: int = 0) -> Sequence[Service]:
         limits = NodeLimits(memory_bytes=memory_bytes)
-        return (cassandra.cluster(place, 1, batch=durability == "sync", memtables=self.behind, limits=limits),)
+        batch, more = durability == "sync", {"PARAMETERS": self.told}
+        return (cassandra.cluster(place, 1, batch, memtables=self.behind, limits=limits, more=more),)
 
     def limits_missing(self) -> str | None:
         return NodeLimits(memory_bytes=self.least_memory_mib << 20).missing()
@@ -60,12 +63,21 @@ class StockTable(_Table):
 
 
 class AiodbTable(_Table):
-    """This project's memtable."""
+    """This project's memtable with the index `lmdb`, which all that is published under this name has."""
 
     name = "cassandra-aiodb"
     title = "aiodb under Cassandra"
     colour = "c0"
     engine = "aiodb"
+
+
+class AiodbLsmTable(AiodbTable):
+    """The same with an index of sorted runs, the memtable's default."""
+
+    name = "cassandra-aiodb-lsm"
+    title = "aiodb under Cassandra, sorted runs"
+    colour = "c6"
+    told = cassandra.SORTED_RUNS
 
 
 class RocksDbTable(_Table):

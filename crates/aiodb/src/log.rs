@@ -83,7 +83,7 @@ pub(crate) struct Segment<D: Device> {
     pub(crate) end: AtomicU64,
     /// Records appended in this life, chunks and deletes included.
     ///
-    /// This and the next five are Relaxed: counts that publish nothing. They choose the segments that reclaim empties. Only whether a
+    /// This and the next six are Relaxed: counts that publish nothing. They choose the segments that reclaim empties. Only whether a
     /// delete must stay depends on them: its index is asked first, which forgets a delete only after the records below it have been
     /// counted as dead.
     pub(crate) records: AtomicU64,
@@ -96,6 +96,9 @@ pub(crate) struct Segment<D: Device> {
     /// Bytes that its records, dead ones too, take beyond what they count and grow by, see [`crate::format::place::Counting::uncounted`]. It is not in
     /// checkpoints: of records from before the store was opened nothing is known until they are moved.
     pub(crate) uncounted_bytes: AtomicU64,
+    /// Bytes that its records, dead ones too, would not take in one large batch, see [`OpenBatch::padding`](self::open_batch::OpenBatch::padding). It is not in
+    /// checkpoints: of batches from before the store was opened nothing is known until their records are moved.
+    pub(crate) padding_bytes: AtomicU64,
     /// Deletes appended or moved here: they take space for as long as older segments hold what they delete.
     pub(crate) deletes: AtomicU64,
     /// Bytes of chunks that current records name, by table.
@@ -156,6 +159,11 @@ impl<D: Device> Segment<D> {
         self.of_live(&self.growth_bytes)
     }
 
+    /// About how many bytes of padding lie beside the records which are referred to.
+    pub(crate) fn padding(&self) -> u64 {
+        self.of_live(&self.padding_bytes)
+    }
+
     /// About how many of these bytes, which are counted for all records, belong to the records which are referred to.
     fn of_live(&self, bytes: &AtomicU64) -> u64 {
         let records = self.records.load(Ordering::Relaxed).saturating_sub(self.deletes.load(Ordering::Relaxed));
@@ -194,6 +202,7 @@ impl<D: Device> Segment<D> {
         self.live_bytes.store(0, Ordering::Relaxed);
         self.growth_bytes.store(0, Ordering::Relaxed);
         self.uncounted_bytes.store(0, Ordering::Relaxed);
+        self.padding_bytes.store(0, Ordering::Relaxed);
         self.deletes.store(0, Ordering::Relaxed);
         self.live_chunks().clear();
         self.expiring().clear();
@@ -448,6 +457,7 @@ impl<D: Device> Segments<D> {
             live_bytes: AtomicI64::new(0),
             growth_bytes: AtomicU64::new(0),
             uncounted_bytes: AtomicU64::new(0),
+            padding_bytes: AtomicU64::new(0),
             deletes: AtomicU64::new(0),
             live_chunks: Mutex::default(),
             expiring: Mutex::default(),

@@ -1,9 +1,10 @@
-//! Panics of what a program hands to the store: they are errors of the calls that run into them, and of nothing else.
+//! Panics of what a program hands to the store: they are errors of the calls that run into them, and of nothing else. And operators that
+//! do not keep what they promise: that costs their own keys their values, and nothing else anything.
 
 mod support;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use aiodb::merge::{Cover, MergeOperator};
 use aiodb::{
@@ -210,5 +211,87 @@ fn an_answer_that_was_given_out_keeps_no_segment() {
         while reader.poll().expect("the queue works").is_some() {}
         db.step(Step::Upkeep).expect("upkeep works");
         assert_eq!(db.stats().oldest_pin_ms, 0);
+    }
+}
+
+/// An operator whose answers depend on how operands come together, and on how often it was asked.
+#[derive(Clone, Default)]
+struct Lying(Arc<AtomicU64>);
+
+impl Lying {
+    fn next(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::SeqCst)
+    }
+}
+
+impl MergeOperator for Lying {
+    fn name(&self) -> &str {
+        "lying"
+    }
+
+    fn merge(&self, _key: &[u8], base: Option<&[u8]>, operands: &[&[u8]]) -> Result<Vec<u8>, String> {
+        let base = base.unwrap_or_default();
+        Ok([&base[base.len().min(20)..], &operands.concat(), &self.next().to_le_bytes()].concat())
+    }
+
+    fn is_value_alone(&self) -> bool {
+        self.next().is_multiple_of(2)
+    }
+
+    fn cover(&self, _operand: &[u8]) -> Option<Cover> {
+        let number = self.next();
+        let (earliest, latest) = (number as i64 % 5, -(number as i64) % 3);
+        (!number.is_multiple_of(3)).then_some(Cover { meaning: number % 2, parts: number % 4, earliest, latest })
+    }
+}
+
+/// Keys without operands, and keys that were deleted, are as the program left them; and each record is counted once.
+#[test]
+fn an_operator_that_lies_about_order_spoils_its_own_keys_alone() {
+    for kind in KINDS {
+        println!("{}", kind.name());
+        let (directory, operator) = (scratch(), Lying::default());
+        let options = || Options { merge_operators: MergeOperators::default().with(operator.clone()), ..quiet() };
+        let db = Db::open(directory.path(), options()).expect("the store can be made");
+        let table_options = TableOptions { merge: Some("lying".into()), ..kind.into() };
+        let table = db.create_table_with("t", table_options).expect("the table can be made");
+        let lie = |number: u32| format!("lie {}", number % 7).into_bytes();
+        let plain = |number: u32| format!("plain {}", number % 50).into_bytes();
+        let mut snapshot = None;
+        for number in 0..600 {
+            table.merge_with(&lie(number), &number.to_le_bytes(), Durability::None).expect("a merge works");
+            table.put_with(&plain(number), &number.to_le_bytes(), Durability::None).expect("a put works");
+            if number % 90 == 10 {
+                table.put_with(&lie(number), b"base", Durability::None).expect("a put works");
+            }
+            if number % 40 == 39 {
+                for step in [Step::Write, Step::Settle, Step::Checkpoint, Step::Upkeep, Step::Upkeep] {
+                    db.step(step).expect("a step works");
+                }
+                table.get(&lie(number)).expect("it has some value");
+                snapshot = Some(db.snapshot().expect("a snapshot works"));
+            }
+        }
+        drop(snapshot);
+        table.delete_with(&lie(3), Durability::None).expect("a delete works");
+        frees_segments(&db, &table);
+        let check = |db: &Db, table: &Table| {
+            for number in 550..600 {
+                let found = table.get(&plain(number)).expect("a get works");
+                assert_eq!(found.as_deref(), Some(&number.to_le_bytes()[..]), "{number}");
+            }
+            for number in 0..7 {
+                let found = table.get(&lie(number)).expect("a get works");
+                assert_eq!(found.is_some(), number != 3, "{number}");
+            }
+            assert_eq!(db.recount().expect("it can be counted"), Vec::<String>::new());
+        };
+        check(&db, &table);
+        db.close().expect("it closes");
+        drop((db, table));
+        let db = Db::open(directory.path(), options()).expect("the store can be opened");
+        let table = db.table("t").expect("the table is there");
+        check(&db, &table);
+        db.close().expect("it closes");
     }
 }

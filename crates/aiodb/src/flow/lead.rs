@@ -291,6 +291,7 @@ impl<D: Device> AppendPath<D> {
         counters.batches.fetch_add(1, Ordering::Relaxed);
         counters.records.fetch_add(u64::from(sealed.open.batch.records()), Ordering::Relaxed);
         segment.records.fetch_add(u64::from(sealed.open.batch.records()), Ordering::Relaxed);
+        segment.padding_bytes.fetch_add(sealed.open.batch.padding(sealed.length) as u64, Ordering::Relaxed);
         segment.written_end.store(u64::from(start.offset) + sealed.length as u64, Ordering::Release);
         Ok(())
     }

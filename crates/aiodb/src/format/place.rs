@@ -21,12 +21,17 @@ pub(crate) struct Cursor {
     pub(crate) packed_unit: usize,
     /// ...and where in it the next one goes.
     packed_at: usize,
+    /// Packed records, and their lengths together.
+    packed: usize,
+    packed_length: usize,
+    /// What the large parts take when they lie among their like.
+    large: usize,
 }
 
 impl Cursor {
     /// The start of an empty batch.
     pub(crate) fn new() -> Cursor {
-        Cursor { end: UNIT_BYTES, packed_unit: 0, packed_at: BATCH_HEADER_BYTES }
+        Cursor { end: UNIT_BYTES, packed_unit: 0, packed_at: BATCH_HEADER_BYTES, packed: 0, packed_length: 0, large: 0 }
     }
 
     /// Takes room for a packed record: in the current unit, or else in a new one at the end.
@@ -38,6 +43,8 @@ impl Cursor {
         }
         let at = self.packed_unit + self.packed_at;
         self.packed_at += length.next_multiple_of(RECORD_ALIGNMENT);
+        self.packed += 1;
+        self.packed_length += length;
         at
     }
 
@@ -48,7 +55,15 @@ impl Cursor {
         let fits_here = (in_unit + length).div_ceil(UNIT_BYTES) <= fewest_units;
         let at = if fits_here { self.end } else { self.end.next_multiple_of(UNIT_BYTES) };
         self.end = at + length.next_multiple_of(SECTOR_BYTES);
+        self.large += large_bytes(length);
         at
+    }
+
+    /// Bytes that all parts take when they lie among their like: about as many as they count once an index refers to them. Packed records are
+    /// taken as being of one length.
+    pub(crate) fn dense_bytes(&self) -> usize {
+        let of_packed = self.packed_length.checked_div(self.packed).map_or(0, |mean| self.packed * packed_bytes(mean));
+        of_packed + self.large
     }
 
     /// Whether the next record's value goes among the large parts: it is to be separate, and the first unit, with nothing behind it

@@ -34,6 +34,8 @@ pub(crate) type KeyRange<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 #[derive(Clone, Copy)]
 pub(crate) struct RangeQuery<'a> {
     pub(crate) range: KeyRange<'a>,
+    /// The rest of what the scan goes through, if that is more: other layers may know only now how far this step comes.
+    pub(crate) whole: KeyRange<'a>,
     /// Whether the keys are taken from the range's end.
     pub(crate) backward: bool,
     /// Keys, at most.

@@ -7,6 +7,7 @@
 //! An entry may stay in a run long after the segment that it leads to was emptied and used again: no look-up comes to it, since
 //! what superseded it is in a newer run. A merge tells it by the life of that segment, and leaves it out.
 
+mod ahead;
 mod asking;
 mod block_cursor;
 mod choosing;

@@ -177,6 +177,11 @@ pub trait Device: Clone + Send + Sync + 'static {
     }
     /// A new read queue that can hold `depth` reads (1 to [`MAX_QUEUE_DEPTH`]) in flight.
     fn queue(&self, depth: usize) -> io::Result<Self::Queue>;
+    /// Bytes of a read with which long scans come near the device's sequential rate. Simulators have few, so that short scans are long ones.
+    #[inline]
+    fn stream_bytes(&self) -> usize {
+        1 << 20
+    }
     /// The findings at opening.
     fn report(&self) -> Report;
     /// Descriptors of segments. On a device that does not run out of them, none and no bound.

@@ -37,6 +37,9 @@ pub use self::queue::SimQueue;
 /// The greatest depth of a read queue.
 const MAX_DEPTH: usize = 4096;
 
+/// Units that a long scan reads at once.
+const STREAM_UNITS: usize = 3;
+
 /// A deterministic machine in memory; see the module for its rules.
 ///
 /// Clones are the same process on the same machine. A process ends with [`SimDevice::process_death`] or
@@ -334,6 +337,10 @@ impl Device for SimDevice {
         let Some(directory) = self.machine.lock().real_directory.clone() else { return Ok(path.to_path_buf()) };
         let within = absolute(path);
         Ok(directory.join(within.strip_prefix("/").expect("the path is absolute")))
+    }
+
+    fn stream_bytes(&self) -> usize {
+        STREAM_UNITS * UNIT_BYTES
     }
 
     fn index_needs_bytes(&self) -> u64 {

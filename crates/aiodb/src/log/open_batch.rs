@@ -68,6 +68,11 @@ impl OpenBatch {
         self.cursor.end
     }
 
+    /// Bytes that its records would not take among their like, in a batch that is sealed with this length.
+    pub(crate) fn padding(&self, length: usize) -> usize {
+        length.saturating_sub(self.cursor.dense_bytes())
+    }
+
     /// Whether these records fit as well.
     pub(crate) fn fits<'a>(&self, appends: impl Iterator<Item = &'a Append<'a>>) -> bool {
         let mut cursor = self.cursor;

@@ -113,14 +113,21 @@ enum Said {
     LookUp,
 }
 
+/// Where a value lies that was not copied.
+enum Lent {
+    /// In this part of a slot of the reads.
+    Slot(u32, std::ops::Range<usize>),
+    /// In the entry of the index, all of it.
+    Entry(Arc<[u8]>),
+}
+
 /// The record that the caller has.
 #[derive(Default)]
 struct Current {
     key: Vec<u8>,
     /// Unless it is lent.
     value: Vec<u8>,
-    /// The slot of the reads that the value lies in, and what part of it is the value.
-    lent: Option<(u32, std::ops::Range<usize>)>,
+    lent: Option<Lent>,
     lifetime: Lifetime,
 }
 
@@ -278,7 +285,8 @@ impl<D: Device> Fetch<D> {
     pub(super) fn current(&self) -> (&[u8], &[u8]) {
         let Current { key, value, lent, .. } = &self.current;
         match lent {
-            Some((slot, range)) => (key, &self.stretches.bytes_in(*slot)[range.clone()]),
+            Some(Lent::Slot(slot, range)) => (key, &self.stretches.bytes_in(*slot)[range.clone()]),
+            Some(Lent::Entry(value)) => (key, value),
             None => (key, value),
         }
     }
@@ -294,6 +302,10 @@ impl<D: Device> Fetch<D> {
             From::LookUp => Said::LookUp,
             From::Cached(candidates) if self.take_cached(&candidates) => return Ok(true),
             From::Candidates(candidates) | From::Cached(candidates) => {
+                self.current.lent = self.in_entry(&candidates).map(Lent::Entry);
+                if self.current.lent.is_some() {
+                    return Ok(true);
+                }
                 let (key, view) = (&ahead.key, self.view());
                 let resolved = self.in_epoch(|| self.engine.resolve(&self.generation, key, &candidates, &view));
                 resolved?.map_or(Said::Nothing, Said::Owned)
@@ -306,6 +318,14 @@ impl<D: Device> Fetch<D> {
             From::Stretch { number, place } => return self.take_from_stretch(number, &place),
         };
         self.show(said)
+    }
+
+    /// A value that an entry of the index has as it was put, if that entry is all there is of the key.
+    fn in_entry(&self, candidates: &[Candidate]) -> Option<Arc<[u8]>> {
+        let [Candidate { known: Some(entry), .. }] = candidates else { return None };
+        let is_whole = entry.kind == Kind::Put && !entry.form.chunked && !entry.form.compressed;
+        let counts = is_whole && !self.engine.has_expired(&entry.form, &self.moment.view);
+        entry.inline.clone().filter(|_| counts)
     }
 
     /// Makes what was said the current record's value; false if it has none.
@@ -351,7 +371,7 @@ impl<D: Device> Fetch<D> {
         let said = place.say(&self.engine, &self.generation, &view, &mut self.current, bytes)?;
         match (slot, said) {
             (Some((slot, start)), Said::Lent(range)) => {
-                self.current.lent = Some((slot, start + range.start..start + range.end));
+                self.current.lent = Some(Lent::Slot(slot, start + range.start..start + range.end));
                 Ok(true)
             }
             (_, said) => {

@@ -37,7 +37,8 @@ impl Fences {
         self.block_ends.last().copied().unwrap_or(0)
     }
 
-    fn fence(&self, block: usize) -> &[u8] {
+    /// A key that is not above the first of a block, and above all keys of the block before.
+    pub(crate) fn fence(&self, block: usize) -> &[u8] {
         let start = if block == 0 { 0 } else { self.ends[block - 1] };
         &self.keys[start as usize..self.ends[block] as usize]
     }
@@ -50,6 +51,11 @@ impl Fences {
             if self.fence(middle) <= key { low = middle } else { high = middle }
         }
         low
+    }
+
+    /// The block that has a unit, which must be one of a block.
+    pub(crate) fn block_at(&self, unit: u32) -> usize {
+        self.block_ends.partition_point(|end| *end <= unit)
     }
 
     /// The units of a block: its first, and the first after it.

@@ -105,8 +105,14 @@ fn range(
     backward: bool,
     limit: usize,
 ) -> (Vec<u32>, Reached) {
-    let (found, reached) =
-        memtable.range(RangeQuery { range: (from, to), backward, limit, newest: u64::MAX, cached: false });
+    let (found, reached) = memtable.range(RangeQuery {
+        range: (from, to),
+        whole: (from, to),
+        backward,
+        limit,
+        newest: u64::MAX,
+        cached: false,
+    });
     (found.keys().map(|key| u32::from_be_bytes(key[..].try_into().expect("four bytes"))).collect(), reached)
 }
 

@@ -103,7 +103,7 @@ impl<D: Device> OrderedIndex<D> {
     ) -> Result<(Chains, Reached)> {
         // Newest first, as in a look-up; the range tombstones before everything, since they are forgotten last.
         let deletes = if self.ranges.len() == 0 { Vec::new() } else { self.ranges.all() };
-        let query = RangeQuery { range, backward, limit, newest: view.sequence, cached: view.cached };
+        let query = RangeQuery { range, whole: range, backward, limit, newest: view.sequence, cached: view.cached };
         let (mut above, committed, reached) = loop {
             let freezes = self.memtable.freezes();
             let (above, reached) = self.memtable.range(query);

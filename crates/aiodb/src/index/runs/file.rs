@@ -353,6 +353,11 @@ impl<D: Device> RunFile<D> {
         }
     }
 
+    /// See [`Device::stream_bytes`].
+    pub(super) fn stream_bytes(&self) -> usize {
+        self.device.stream_bytes()
+    }
+
     /// The file itself, for a queue of reads.
     pub(super) fn device_file(&self) -> &D::File {
         &self.file
@@ -373,6 +378,11 @@ impl<D: Device> RunFile<D> {
     /// Reads units of the data blocks.
     pub(super) fn read(&self, start: u32, end: u32) -> Result<AlignedBuffer> {
         read(&self.path, &self.file, start, end).inspect_err(|error| self.note(error))
+    }
+
+    /// [`RunFile::read`] to the begin of a buffer, which is long enough.
+    pub(super) fn read_into(&self, start: u32, end: u32, buffer: &mut AlignedBuffer) -> Result<()> {
+        read_into(&self.path, &self.file, start, end, buffer).inspect_err(|error| self.note(error))
     }
 
     /// Takes note of a failed read, unless the next one may well succeed.
@@ -444,11 +454,17 @@ impl<D: Device> Drop for RunFile<D> {
 
 fn read<F: File>(path: &Path, file: &F, start: u32, end: u32) -> Result<AlignedBuffer> {
     let mut buffer = AlignedBuffer::new((end - start) as usize * UNIT_BYTES);
+    read_into(path, file, start, end, &mut buffer)?;
+    Ok(buffer)
+}
+
+fn read_into<F: File>(path: &Path, file: &F, start: u32, end: u32, buffer: &mut AlignedBuffer) -> Result<()> {
+    let buffer = &mut buffer[..(end - start) as usize * UNIT_BYTES];
     let offset = u64::from(start) * UNIT_BYTES as u64;
-    let bytes = file.read_at(&mut buffer, offset).map_err(|e| Error::io("read", path, &e))?;
+    let bytes = file.read_at(buffer, offset).map_err(|e| Error::io("read", path, &e))?;
     if bytes < buffer.len() {
         let damage = Damage::Foreign("the file ends too early");
         return Err(damage_error(path, offset + bytes as u64, damage, ADVICE));
     }
-    Ok(buffer)
+    Ok(())
 }

@@ -100,7 +100,7 @@ impl<'a, D: Device> Merge<'a, D> {
         let changes = Changes::new(context);
         Merge {
             set,
-            inputs: Inputs::new(cursors),
+            inputs: Inputs::new(cursors, false),
             is_oldest,
             gone: None,
             carried_out,
@@ -146,7 +146,7 @@ impl<'a, D: Device> Merge<'a, D> {
                 Occurrence { entry: entry.without_value(), life: counts.then_some(life) }
             }));
             inputs.push(chain);
-            self.inputs.advance(self.set)?;
+            self.inputs.advance(self.set, None)?;
         }
         if self.stays(key, &inputs, &occurrences) {
             let chain = inputs.remove(0);

@@ -4,8 +4,10 @@ use std::ops::{Bound, RangeBounds};
 use std::sync::{Arc, Weak};
 
 use super::Runs;
+use super::ahead::WindowsAhead;
 use super::cursor::{RunCursor, scan_bytes};
 use super::file::RunFile;
+use super::inputs::Inputs;
 use super::set::{Run, RunSet};
 use crate::budget::{Held, Part};
 use crate::index::chain::{Entry, VersionChain};
@@ -26,36 +28,35 @@ pub(crate) type VisitEntry<'a> = dyn FnMut(&[u8], &Entry, u64) -> Result<()> + '
 /// files of runs that were merged can be removed.
 pub(crate) struct RunWalk<D: Device> {
     set: Weak<RunSet<D>>,
-    /// One for each run, at its first key that was not taken.
-    cursors: Vec<RunCursor>,
+    /// Of all runs, each at its first key that was not taken.
+    inputs: Inputs,
     /// What the cursors of a scan that goes on have read; `None` before its second step.
     held: Option<Held>,
+    /// `None` before some run is read in long windows.
+    ahead: Option<Box<WindowsAhead<D>>>,
 }
 
 impl<D: Device> Default for RunWalk<D> {
     fn default() -> RunWalk<D> {
-        RunWalk { set: Weak::new(), cursors: Vec::new(), held: None }
+        RunWalk { set: Weak::new(), inputs: Inputs::default(), held: None, ahead: None }
     }
 }
 
 impl<D: Device> RunWalk<D> {
-    /// The cursors where the last step has left them, if that was in this set.
-    fn take(&mut self, set: &Arc<RunSet<D>>, query: RangeQuery<'_>) -> Option<Vec<RunCursor>> {
+    /// The walk where the last step has left it, if that was in this set.
+    fn take(&mut self, set: &Arc<RunSet<D>>, query: RangeQuery<'_>) -> Option<RunWalk<D>> {
         let mut walk = std::mem::take(self);
-        let RangeQuery { range: (from, to), backward, cached, .. } = query;
-        if std::ptr::eq(walk.set.as_ptr(), Arc::as_ptr(set)) {
-            let rest = if backward { (Bound::Unbounded, to) } else { (from, Bound::Unbounded) };
-            let is_ahead = |key: &[u8]| RangeBounds::<[u8]>::contains(&rest, key);
-            debug_assert!(
-                walk.cursors.iter().filter_map(RunCursor::key).all(is_ahead),
-                "a walk goes on where it was left"
-            );
-            if !cached {
-                walk.cursors.iter_mut().for_each(RunCursor::leave_cache);
-            }
-            return Some(walk.cursors);
+        if !std::ptr::eq(walk.set.as_ptr(), Arc::as_ptr(set)) {
+            return None;
         }
-        None
+        let RangeQuery { range: (from, to), backward, cached, .. } = query;
+        let rest = if backward { (Bound::Unbounded, to) } else { (from, Bound::Unbounded) };
+        let is_ahead = |key: &[u8]| RangeBounds::<[u8]>::contains(&rest, key);
+        debug_assert!(walk.inputs.key().is_none_or(is_ahead), "a walk goes on where it was left");
+        if !cached {
+            walk.inputs.leave_cache();
+        }
+        Some(walk)
     }
 }
 
@@ -63,39 +64,51 @@ impl<D: Device> Runs<D> {
     /// Keys of a range, with their entries. Says how far it came. Keys that were deleted may be among them. A walk that is not new was
     /// left by a step of the same scan that has come to where this range begins.
     pub(crate) fn range(&self, query: RangeQuery<'_>, walk: &mut RunWalk<D>) -> Result<(Chains, Reached)> {
-        let RangeQuery { range, backward, limit, newest, .. } = query;
+        let RangeQuery { range, limit, newest, .. } = query;
         let (mut found, mut reached) = (Chains::new(), Reached::End);
         let set = self.set()?;
         // After an error nothing is left of the walk.
-        let mut held = walk.held.take();
-        let mut cursors = match walk.take(&set, query) {
-            Some(cursors) => {
-                let bytes = scan_bytes(cursors.len());
-                held.get_or_insert_with(|| Held::new(&self.accounts, Part::Buffers, 0)).set(bytes);
-                cursors
-            }
-            None => self.cursors(&set, query)?,
+        let mut taken = match walk.take(&set, query) {
+            Some(walk) => self.go_on(walk, &set, query),
+            None => self.begin_walk(&set, query)?,
         };
-        loop {
-            let keys = cursors.iter().filter_map(RunCursor::key);
-            let next = if backward { keys.max() } else { keys.min() };
-            let is_within = |key: &&[u8]| RangeBounds::<[u8]>::contains(&range, *key);
-            let Some(key) = next.filter(is_within).map(Box::<[u8]>::from) else { break };
+        let RunWalk { inputs, ahead, .. } = &mut taken;
+        let mut key = Vec::new();
+        while let Some(next) = inputs.key().filter(|key| RangeBounds::<[u8]>::contains(&range, *key)) {
+            key.clear();
+            key.extend_from_slice(next);
             let mut chain = VersionChain::default();
-            for cursor in cursors.iter_mut().filter(|cursor| cursor.key() == Some(&key)) {
+            while let Some(cursor) = inputs.at(&key) {
                 if !chain.is_complete() {
-                    chain.add_below(&cursor.take(&set)?, newest);
+                    chain.add_found(cursor.take(&set)?, newest);
                 }
-                cursor.advance(&set)?;
+                inputs.advance(&set, ahead.as_deref_mut())?;
             }
             found.insert(key[..].into(), chain);
             if found.len() == limit {
-                reached = Reached::Key(key);
+                reached = Reached::Key(key.into());
                 break;
             }
         }
-        *walk = RunWalk { set: Arc::downgrade(&set), cursors, held };
+        *walk = taken;
         Ok((found, reached))
+    }
+
+    /// A walk of which another step is wanted.
+    fn go_on(&self, walk: RunWalk<D>, set: &RunSet<D>, query: RangeQuery<'_>) -> RunWalk<D> {
+        let RunWalk { inputs, held, ahead, .. } = walk;
+        let RangeQuery { whole: (from, to), backward, .. } = query;
+        let held = held.unwrap_or_else(|| Held::new(&self.accounts, Part::Buffers, scan_bytes(set)));
+        let end = if backward { from } else { to };
+        let begin = || Box::new(WindowsAhead::new(&self.device, &self.accounts, set, end));
+        let ahead = ahead.or_else(|| inputs.read_long().then(begin));
+        RunWalk { set: walk.set, inputs, held: Some(held), ahead }
+    }
+
+    /// A walk through a range, at its begin.
+    fn begin_walk(&self, set: &Arc<RunSet<D>>, query: RangeQuery<'_>) -> Result<RunWalk<D>> {
+        let inputs = Inputs::new(self.cursors(set, query)?, query.backward);
+        Ok(RunWalk { set: Arc::downgrade(set), inputs, ..RunWalk::default() })
     }
 
     /// The cursors of a range, at its begin.

@@ -8,7 +8,7 @@ use super::file::{KeptFilter, RunFile};
 use super::policy::Shape;
 use crate::format::entry::RangeTombstone;
 use crate::format::run::manifest::{ManifestRun, RunFileName, RunManifest};
-use crate::io::Device;
+use crate::io::{Device, UNIT_BYTES};
 use crate::planted::{self, Bug};
 
 /// Open files by their numbers.
@@ -165,6 +165,11 @@ impl<D: Device> RunSet<D> {
     pub(super) fn new(manifest: RunManifest, files: &Files<D>) -> RunSet<D> {
         let runs = manifest.runs.iter().map(|run| Run::new(run, files)).collect();
         RunSet { manifest, runs }
+    }
+
+    /// See [`Device::stream_bytes`]; one unit where there is no file.
+    pub(super) fn stream_bytes(&self) -> usize {
+        self.pieces().next().map_or(UNIT_BYTES, |piece| piece.file.stream_bytes())
     }
 
     /// All files with the keys that count in them.

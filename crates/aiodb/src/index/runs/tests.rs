@@ -1,3 +1,4 @@
+mod ahead;
 mod beside;
 mod compression;
 mod concurrency;

@@ -8,8 +8,11 @@ use crate::log::{Segment, State};
 use crate::planted::{self, Bug};
 use crate::store::upkeep::Upkeep;
 
-/// Garbage is left alone until it is this share of all bytes in sealed segments...
-const GARBAGE_SHARE: f64 = 0.3;
+/// Garbage is left alone until dead records are this share of all bytes in sealed segments...
+const DEAD_SHARE: f64 = 0.3;
+/// ...or they are this share together with the padding of batches, which does not grow by itself: while durable writes come alone, moving what
+/// lies beside it would cost more than it frees...
+const GARBAGE_SHARE: f64 = 0.5;
 /// ...and a segment is not worth moving if more than this share of it is alive.
 const MAX_LIVE_SHARE: f64 = 0.8;
 
@@ -62,9 +65,11 @@ impl<D: Device> Upkeep<D> {
             };
             (live(segment) + deletes * DELETE_BYTES).min(segment_bytes)
         };
+        let with_padding = |segment: &Segment<D>| (live(segment) + segment.padding()).min(segment_bytes);
         let garbage = total - segments.iter().map(|segment| live(segment)).sum::<u64>();
-        let tolerated = (TOLERATED_SEGMENTS * segment_bytes).max((total as f64 * GARBAGE_SHARE) as u64);
-        if garbage <= tolerated && !full {
+        let dead = total - segments.iter().map(|segment| with_padding(segment)).sum::<u64>();
+        let tolerated = |share: f64| (TOLERATED_SEGMENTS * segment_bytes).max((total as f64 * share) as u64);
+        if dead <= tolerated(DEAD_SHARE) && garbage <= tolerated(GARBAGE_SHARE) && !full {
             return (false, None);
         }
         let most = if full { MAX_LIVE_SHARE_WHEN_FULL } else { MAX_LIVE_SHARE };
@@ -75,7 +80,7 @@ impl<D: Device> Upkeep<D> {
         }
         // Where deletes take the space, the segments whose dead records need them are emptied, from the oldest on.
         let deletes: u64 = segments.iter().map(|segment| segment.deletes.load(Ordering::Relaxed)).sum();
-        let are_many = deletes * DELETE_BYTES >= if full { segment_bytes / 2 } else { tolerated };
+        let are_many = deletes * DELETE_BYTES >= if full { segment_bytes / 2 } else { tolerated(DEAD_SHARE) };
         let oldest = segments.into_iter().filter(|segment| holds_dead(segment)).min_by_key(|segment| segment.life());
         let can_go = |oldest: &&Segment<D>| oldest.life() == oldest_dead && oldest.life() < waiting_life;
         let is_worth_it = |oldest: &&Segment<D>| are_many && can_go(oldest) || oldest.life() < squeezed_until;

@@ -97,7 +97,7 @@ impl Compressed {
         }
         for backward in [false, true] {
             let range = (Bound::Unbounded, Bound::Unbounded);
-            let query = RangeQuery { range, backward, limit: usize::MAX, newest: u64::MAX, cached: true };
+            let query = RangeQuery { range, whole: range, backward, limit: usize::MAX, newest: u64::MAX, cached: true };
             let (found, _) = self.runs.range(query, &mut RunWalk::default()).expect("nothing fails");
             let found: Vec<_> =
                 found.into_iter().map(|(key, chain)| (key.to_vec(), chain.entries()[0].clone())).collect();

@@ -101,8 +101,14 @@ fn readers_find_what_was_flushed_before() {
         while !done.load(Ordering::SeqCst) {
             let least = flushed.load(Ordering::SeqCst);
             let range = (std::ops::Bound::Unbounded, std::ops::Bound::Unbounded);
-            let all =
-                RangeQuery { range, backward: least % 2 == 0, limit: usize::MAX, newest: u64::MAX, cached: false };
+            let all = RangeQuery {
+                range,
+                whole: range,
+                backward: least % 2 == 0,
+                limit: usize::MAX,
+                newest: u64::MAX,
+                cached: false,
+            };
             let (found, _) = runs.range(all, &mut RunWalk::default()).expect("nothing fails");
             assert!(least == 0 || found.len() as u64 == KEYS, "a scan finds {} keys", found.len());
         }

@@ -10,7 +10,7 @@ use crate::Error;
 use crate::format::manifest::MANIFEST_NAMES;
 use crate::format::record::Kind;
 use crate::index::runs::Runs;
-use crate::io::{Access, Device, File};
+use crate::io::{Access, Device, File, UNIT_BYTES};
 
 fn filled(seed: u64) -> World {
     let mut random = Rng::with_seed(seed);
@@ -82,6 +82,26 @@ fn runs_without_a_manifest_are_damage() {
     let runs =
         Runs::open((&world.device, &Arc::default()), Path::new(DIRECTORY), STORE, false).expect("it begins anew");
     assert_eq!(runs.position().expect("it is open"), None);
+}
+
+/// What a later program has written is no damage, and nothing is made of it.
+#[test]
+fn files_of_a_newer_version_are_refused_as_such() {
+    const VERSION_AT: u64 = 8;
+    let world = filled(10);
+    let manifests = MANIFEST_NAMES.map(|name| (Path::new(DIRECTORY).join(name), VERSION_AT));
+    let (file, bytes) = named_files(world.runs()).into_iter().next().expect("there is one");
+    for newer in [&manifests[..], &[(file, bytes - UNIT_BYTES as u64 + VERSION_AT)]] {
+        let flip = || newer.iter().for_each(|(path, offset)| world.device.corrupt(path, *offset, 0x40));
+        flip();
+        let opened = Runs::open((&world.device, &Arc::default()), Path::new(DIRECTORY), STORE, false).map(drop);
+        assert!(
+            matches!(&opened, Err(Error::NewerVersion { path, found, known }) if *path == newer[0].0 && found > known),
+            "{opened:?}"
+        );
+        flip();
+    }
+    world.check();
 }
 
 #[test]

@@ -53,7 +53,7 @@ impl World {
             let (mut start, mut end) = (Bound::Unbounded, Bound::Unbounded);
             loop {
                 let range = (as_slice(&start), as_slice(&end));
-                let query = RangeQuery { range, backward, limit: 7, newest: u64::MAX, cached: goes_on };
+                let query = RangeQuery { range, whole: range, backward, limit: 7, newest: u64::MAX, cached: goes_on };
                 let (part, reached) = self.runs().range(query, &mut walk).expect("nothing fails");
                 found.extend(part);
                 if !goes_on {
@@ -125,7 +125,8 @@ impl World {
         counted.1.retain(|(table, _), _| !self.gone.contains(table));
         self.assert_counts(counted, recount.counts(&self.gone), "the counts of the runs");
         let range = (Bound::Unbounded, Bound::Unbounded);
-        let all = RangeQuery { range, backward: false, limit: usize::MAX, newest: u64::MAX, cached: false };
+        let all =
+            RangeQuery { range, whole: range, backward: false, limit: usize::MAX, newest: u64::MAX, cached: false };
         let (in_memtables, _) = self.memtable.range(all);
         if self.unfinished.is_none() {
             for (key, chain) in &in_memtables {

@@ -21,17 +21,14 @@ pub(crate) struct Cursor {
     pub(crate) packed_unit: usize,
     /// ...and where in it the next one goes.
     packed_at: usize,
-    /// Packed records, and their lengths together.
-    packed: usize,
-    packed_length: usize,
-    /// What the large parts take when they lie among their like.
-    large: usize,
+    /// Bytes that all parts take when they lie among their like: about as many as their records count once an index refers to them.
+    pub(crate) dense_bytes: usize,
 }
 
 impl Cursor {
     /// The start of an empty batch.
     pub(crate) fn new() -> Cursor {
-        Cursor { end: UNIT_BYTES, packed_unit: 0, packed_at: BATCH_HEADER_BYTES, packed: 0, packed_length: 0, large: 0 }
+        Cursor { end: UNIT_BYTES, packed_unit: 0, packed_at: BATCH_HEADER_BYTES, dense_bytes: 0 }
     }
 
     /// Takes room for a packed record: in the current unit, or else in a new one at the end.
@@ -43,8 +40,7 @@ impl Cursor {
         }
         let at = self.packed_unit + self.packed_at;
         self.packed_at += length.next_multiple_of(RECORD_ALIGNMENT);
-        self.packed += 1;
-        self.packed_length += length;
+        self.dense_bytes += packed_bytes(length);
         at
     }
 
@@ -55,15 +51,8 @@ impl Cursor {
         let fits_here = (in_unit + length).div_ceil(UNIT_BYTES) <= fewest_units;
         let at = if fits_here { self.end } else { self.end.next_multiple_of(UNIT_BYTES) };
         self.end = at + length.next_multiple_of(SECTOR_BYTES);
-        self.large += large_bytes(length);
+        self.dense_bytes += large_bytes(length);
         at
-    }
-
-    /// Bytes that all parts take when they lie among their like: about as many as they count once an index refers to them. Packed records are
-    /// taken as being of one length.
-    pub(crate) fn dense_bytes(&self) -> usize {
-        let of_packed = self.packed_length.checked_div(self.packed).map_or(0, |mean| self.packed * packed_bytes(mean));
-        of_packed + self.large
     }
 
     /// Whether the next record's value goes among the large parts: it is to be separate, and the first unit, with nothing behind it
@@ -90,9 +79,19 @@ impl Cursor {
     }
 }
 
-/// Bytes that a packed record of this length takes when it lies among its like.
+/// Bytes that a packed record of this length takes when it lies among its like. Every append asks: no division.
 fn packed_bytes(length: usize) -> usize {
-    UNIT_BYTES / (MAX_PACKED_BYTES / length.next_multiple_of(RECORD_ALIGNMENT).max(1)).max(1)
+    const STEPS: usize = MAX_PACKED_BYTES / RECORD_ALIGNMENT;
+    const BYTES: [u16; STEPS + 1] = {
+        let (mut bytes, mut steps) = ([0; STEPS + 1], 0);
+        while steps <= STEPS {
+            let length = if steps == 0 { 1 } else { steps * RECORD_ALIGNMENT };
+            bytes[steps] = (UNIT_BYTES / (MAX_PACKED_BYTES / length)) as u16;
+            steps += 1;
+        }
+        bytes
+    };
+    BYTES.get(length.div_ceil(RECORD_ALIGNMENT)).map_or(UNIT_BYTES, |bytes| usize::from(*bytes))
 }
 
 /// Bytes that a large part of this length takes when it lies among its like, as [`Cursor::take_large`] places them: where the next one

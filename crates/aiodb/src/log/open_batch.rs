@@ -70,7 +70,7 @@ impl OpenBatch {
 
     /// Bytes that its records would not take among their like, in a batch that is sealed with this length.
     pub(crate) fn padding(&self, length: usize) -> usize {
-        length.saturating_sub(self.cursor.dense_bytes())
+        length.saturating_sub(self.cursor.dense_bytes)
     }
 
     /// Whether these records fit as well.

@@ -333,10 +333,19 @@ impl RunCursor {
             None => {}
         }
         let taken = ahead.as_deref_mut().and_then(|ahead| ahead.take(self.run, &block));
-        self.window = Some(match taken {
+        let window = match taken {
             Some((span, slot)) => Window { span, bytes: WindowBytes::Ahead(slot) },
-            None => read_alone(self.piece(set).file, self.span_from(set, self.piece, number), block, own)?,
-        });
+            None => {
+                let span = self.span_from(set, self.piece, number);
+                let window = read_alone(self.piece(set).file, span, block, own)?;
+                if window.span.units() < span.units() {
+                    // What is nearby cannot be read: it is not tried again with every block before it.
+                    self.units = 1;
+                }
+                window
+            }
+        };
+        self.window = Some(window);
         self.units = (2 * self.units).min(self.most_units);
         // Where the cache has some blocks it may have the next ones too.
         let goes_on = self.reads_long() && !std::mem::take(&mut self.was_cached);

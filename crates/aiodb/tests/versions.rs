@@ -295,7 +295,7 @@ fn a_dropped_table_makes_room_for_puts_though_a_snapshot_sees_it() {
     }
 }
 
-/// Threads that overwrite, and threads that scan: each scan sees values of one moment.
+/// Threads that overwrite, and threads that scan and read many keys: each sees values of one moment.
 #[test]
 fn scans_beside_writers_see_one_moment() {
     const KEYS: u64 = 2000;
@@ -304,6 +304,7 @@ fn scans_beside_writers_see_one_moment() {
         let options = Options { versions_in_memory: 64, ..small() };
         let (db, table) = open(directory.path(), kind, &options);
         overwrite(&db, &table, KEYS, 0);
+        let keys: Vec<_> = (0..KEYS).map(key).collect();
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let writer = scope.spawn(|| {
@@ -328,6 +329,10 @@ fn scans_beside_writers_see_one_moment() {
                         }
                         let counts: Vec<u64> = values.into_values().collect();
                         assert_eq!(counts, [KEYS], "{}: values of one moment", kind.name());
+                        let snapshot = db.snapshot().expect("a snapshot can be taken");
+                        let values = snapshot.get_many(&table, &keys).expect("the keys can be read");
+                        let is_first = |value: &Option<Vec<u8>>| value.is_some() && *value == values[0];
+                        assert!(values.iter().all(is_first), "{}: values of one moment", kind.name());
                         scans += 1;
                     }
                 })

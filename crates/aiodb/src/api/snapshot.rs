@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::table::get_many;
 use crate::flow::lifecycle::Handle;
 use crate::flow::reader::Reader;
 use crate::flow::scan::{Scan, ScanOptions};
@@ -33,6 +34,11 @@ impl<D: Device> Snapshot<D> {
         let value = engine.get(&self.generation_of(&table.slot)?, key, &self.moment.view);
         self.moment.check()?;
         value
+    }
+
+    /// The values of many keys at the snapshot's moment, as [`Table::get_many`]: of each batch all are seen or none.
+    pub fn get_many<K: AsRef<[u8]>>(&self, table: &Table<D>, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
+        get_many(keys, |depth| self.reader(table, depth))
     }
 
     /// Ordered records at the snapshot's moment, as [`Table::scan`].

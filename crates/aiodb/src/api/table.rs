@@ -62,23 +62,10 @@ impl<D: Device> Table<D> {
         self.engine.get(&generation, key, &generation.view())
     }
 
-    /// The values of many keys, in their order, read side by side.
+    /// The values of many keys, in their order, read side by side. Each is the present one when its turn comes: of a batch that is written
+    /// meanwhile some may be seen and others not, see [`crate::Snapshot::get_many`].
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
-        const MOST_IN_FLIGHT: usize = 64;
-        if keys.is_empty() {
-            return Ok(Vec::new());
-        }
-        let mut reader = self.reader(keys.len().min(MOST_IN_FLIGHT))?;
-        let mut values = vec![None; keys.len()];
-        let mut rest = keys.iter().enumerate();
-        loop {
-            while reader.has_room() {
-                let Some((position, key)) = rest.next() else { break };
-                reader.submit(key.as_ref(), position as u64)?;
-            }
-            let Some(got) = reader.poll()? else { return Ok(values) };
-            values[got.token as usize] = got.value?.map(<[u8]>::to_vec);
-        }
+        get_many(keys, |depth| self.reader(depth))
     }
 
     /// Stores a value in the store's durability class. Returns the write's place in the order of all writes.
@@ -180,5 +167,27 @@ impl<D: Device> Table<D> {
     pub fn reader(&self, depth: usize) -> Result<Reader<D>> {
         self.engine.check_open()?;
         Reader::new(Arc::clone(&self.engine), Arc::clone(&self.slot), depth)
+    }
+}
+
+/// The values of many keys, in their order, read side by side by a reader of a given depth.
+pub(super) fn get_many<D: Device, K: AsRef<[u8]>>(
+    keys: &[K],
+    reader: impl FnOnce(usize) -> Result<Reader<D>>,
+) -> Result<Vec<Option<Vec<u8>>>> {
+    const MOST_IN_FLIGHT: usize = 64;
+    if keys.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut reader = reader(keys.len().min(MOST_IN_FLIGHT))?;
+    let mut values = vec![None; keys.len()];
+    let mut rest = keys.iter().enumerate();
+    loop {
+        while reader.has_room() {
+            let Some((position, key)) = rest.next() else { break };
+            reader.submit(key.as_ref(), position as u64)?;
+        }
+        let Some(got) = reader.poll()? else { return Ok(values) };
+        values[got.token as usize] = got.value?.map(<[u8]>::to_vec);
     }
 }

@@ -12,8 +12,8 @@ from harness.run import Run, rotated
 
 @dataclass(frozen=True)
 class Variant:
-    """One size of a campaign, `quick`, a smoke test, or `night`, at most 75 minutes with repetitions; or of a slice of
-    it, `night-levels`, where 75 minutes have no room for all levels."""
+    """One size of a campaign, `quick`, a smoke test, or `night`, at most 65 minutes with repetitions; or of a slice of
+    it, `night-levels`, where 65 minutes have no room for all levels."""
 
     name: str
     stores: tuple[str, ...]

@@ -26,7 +26,7 @@ pub(super) const MERGE_WINDOW_BYTES: u64 = MERGE_UNITS as u64 * UNIT_BYTES as u6
 /// Units of all windows of a long scan together. The window of each run begins with one and doubles.
 const SCAN_UNITS: usize = 1024;
 
-/// And of the longest window of a run at least, where there are many runs and the device streams with reads of so many.
+/// Units of the longest window of a run at least, however many runs there are.
 const LEAST_SCAN_UNITS: usize = 8;
 
 /// Units of the longest read of which a scan leaves the blocks in the cache.

@@ -10,8 +10,7 @@ use crate::store::upkeep::Upkeep;
 
 /// Garbage is left alone until dead records are this share of all bytes in sealed segments...
 const DEAD_SHARE: f64 = 0.3;
-/// ...or they are this share together with the padding of batches, which does not grow by itself: while durable writes come alone, moving what
-/// lies beside it would cost more than it frees...
+/// ...or dead records and the padding of batches together are this one: to free padding alone, most of a segment is moved...
 const GARBAGE_SHARE: f64 = 0.5;
 /// ...and a segment is not worth moving if more than this share of it is alive.
 const MAX_LIVE_SHARE: f64 = 0.8;

@@ -1,7 +1,7 @@
 //! Scans that read ahead.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
+use std::ops::{Bound, RangeBounds};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -35,6 +35,13 @@ const STEP_BYTES: u64 = 128 << 10;
 
 fn key(number: u32) -> Vec<u8> {
     [&16u32.to_be_bytes()[..], format!("key {number:05}").as_bytes()].concat()
+}
+
+/// The keys that a scan is to find.
+type KeyBounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
+fn as_slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
+    bound.as_ref().map(Vec::as_slice)
 }
 
 /// Runs whose keys lie between each other, with what they have of each.
@@ -74,14 +81,20 @@ impl Scanned {
         Scanned { device, runs, model }
     }
 
-    /// What a scan of some keys finds that goes on from step to step; it must not end before the range does.
-    fn scan(&self, from: u32, to: u32, backward: bool, cached: bool) -> Result<Vec<(Vec<u8>, Entry)>> {
+    /// What a scan of some keys finds that goes on from step to step. As memtables do, some steps come to a key before the range's end.
+    fn scan(&self, range: &KeyBounds, backward: bool, cached: bool, random: &mut Rng) -> Result<Vec<(Vec<u8>, Entry)>> {
         let (mut walk, mut found) = (RunWalk::default(), Vec::new());
-        let mut start: Bound<Box<[u8]>> = Bound::Included(key(from).into());
-        let mut end: Bound<Box<[u8]>> = Bound::Excluded(key(to).into());
+        let (mut start, mut end) = range.clone();
         loop {
-            let range = (start.as_ref().map(|key| &**key), end.as_ref().map(|key| &**key));
-            let query = RangeQuery { range, whole: range, backward, limit: 20, newest: u64::MAX, cached };
+            let whole = (as_slice(&start), as_slice(&end));
+            let near = key(random.u32(..KEYS));
+            let is_cut = random.u32(..3) == 0 && whole.contains(&&near[..]) && whole.0 != Bound::Excluded(&near);
+            let cut = match backward {
+                _ if !is_cut => whole,
+                true => (Bound::Included(&near[..]), whole.1),
+                false => (whole.0, Bound::Excluded(&near[..])),
+            };
+            let query = RangeQuery { range: cut, whole, backward, limit: 20, newest: u64::MAX, cached };
             let (part, reached) = self.runs.range(query, &mut walk)?;
             let part = part.into_iter().map(|(key, chain)| (key.to_vec(), chain.entries()[0].clone()));
             if backward {
@@ -90,9 +103,11 @@ impl Scanned {
                 found.extend(part)
             }
             match reached {
+                Reached::End if is_cut && backward => end = Bound::Excluded(near),
+                Reached::End if is_cut => start = Bound::Included(near),
                 Reached::End => return Ok(found),
-                Reached::Key(key) if backward => end = Bound::Excluded(key),
-                Reached::Key(key) => start = Bound::Excluded(key),
+                Reached::Key(key) if backward => end = Bound::Excluded(key.into()),
+                Reached::Key(key) => start = Bound::Excluded(key.into()),
             }
         }
     }
@@ -102,10 +117,15 @@ impl Scanned {
         let mut failed = 0;
         for part in 0..8 {
             let (one, other) = (random.u32(..KEYS), random.u32(..KEYS));
-            let (from, to) = if part < 4 { (0, KEYS) } else { (one.min(other), one.max(other) + 1) };
+            let bounds = [Bound::Included, Bound::Excluded];
+            let mut bound = |number| bounds[random.usize(..2)](key(number));
+            let range = match part < 4 {
+                true => (Bound::Unbounded, Bound::Unbounded),
+                false => (bound(one.min(other)), bound(one.max(other) + 1)),
+            };
             let (backward, cached) = (part % 2 == 1, part / 2 % 2 == 1);
-            let what = format!("{from} to {to}, backward: {backward}, cached: {cached}");
-            let found = match self.scan(from, to, backward, cached) {
+            let what = format!("{range:?}, backward: {backward}, cached: {cached}");
+            let found = match self.scan(&range, backward, cached, random) {
                 Err(error) if may_fail => {
                     assert!(error.to_string().contains("Input/output"), "{what}: {error}");
                     failed += 1;
@@ -113,7 +133,7 @@ impl Scanned {
                 }
                 found => found.expect("nothing fails"),
             };
-            let mut known: Vec<_> = self.model.range(key(from)..key(to)).collect();
+            let mut known: Vec<_> = self.model.range(range.clone()).collect();
             if backward {
                 known.reverse();
             }

@@ -67,7 +67,7 @@ enum BenchCommand {
     Cost(cost::CostArgs),
     /// Gets per second of values in the cache, beside LMDB in memory
     Cache(cache::CacheArgs),
-    /// Whole scans and backups, beside the disk's own bandwidth
+    /// Whole scans, backups and ingests, beside the disk's own bandwidth
     Scan(scan::ScanArgs),
     /// Inserts far beyond memory, in stretches: whether the rate falls, and the longest put
     Soak(soak::SoakArgs),

@@ -35,15 +35,14 @@ when this returns.
 An ordered table becomes an `lsm` table in sorted runs directly, and the copy is there as a whole or not at all. Other \
 copies are filled by puts: if the command is killed, the part that was copied is left, and `aiodb drop` removes it.
 
-Tables cannot be renamed. Where programs cannot be told the new name: copy, drop the old table, copy back under its name, \
-and drop the first copy.";
+`aiodb swap-tables` then gives the copy the name of the table.";
 
 const EXAMPLES: &str = "\
 Examples:
   aiodb copy-table /data/store words words2 --index lsm
   aiodb copy-table /data/store words words2 --index lsm --inline-bytes 64
   aiodb copy-table /data/store words words2 --block-compression zstd
-  aiodb drop /data/store words --yes && aiodb copy-table /data/store words2 words";
+  aiodb swap-tables /data/store words words2 && aiodb drop /data/store words2 --yes";
 
 /// Runs the command.
 pub fn run(args: CopyTableArgs, output: &Output) -> Result<Exit, CliError> {

@@ -131,6 +131,7 @@ fn engine_kind(error: &aiodb::Error) -> &'static str {
         TableExists { .. } => "table_exists",
         TableEmptied { .. } => "table_emptied",
         TableBeingMade { .. } => "table_being_made",
+        TablesRenamed => "tables_renamed",
         MadeWithoutModes { .. } => "made_without_modes",
         NotAscending { .. } => "not_ascending",
         MergedExpiry { .. } => "merged_expiry",

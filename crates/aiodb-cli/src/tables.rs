@@ -1,4 +1,4 @@
-//! `tables`, `create-table`, `alter-table`, `truncate` and `drop`.
+//! `tables`, `create-table`, `alter-table`, `rename-table`, `swap-tables`, `truncate` and `drop`.
 
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -56,6 +56,38 @@ pub struct AlterTableArgs {
     name: String,
     #[command(flatten)]
     modes: ModeArgs,
+}
+
+/// Give a table another name
+#[derive(Args)]
+#[command(
+    long_about = "Give a table another name, which no table has yet. This takes constant time.",
+    after_help = "Example:\n  aiodb rename-table /data/store sessions sessions-of-2025"
+)]
+pub struct RenameTableArgs {
+    #[command(flatten)]
+    store: StoreArgs,
+    /// Name of the table
+    from: String,
+    /// Its new name
+    to: String,
+}
+
+/// Give each of two tables the name of the other
+#[derive(Args)]
+#[command(
+    long_about = "Give each of two tables the name of the other, in one step: a crash leaves both names as they were, or both changed. \
+                  So a copy of another kind takes the place of a table.",
+    after_help = "Example:\n  aiodb copy-table /data/store words copy --index lsm\n  aiodb swap-tables /data/store words copy\n  \
+                  aiodb drop /data/store copy --yes"
+)]
+pub struct SwapTablesArgs {
+    #[command(flatten)]
+    store: StoreArgs,
+    /// Name of a table
+    one: String,
+    /// Name of the other
+    other: String,
 }
 
 /// Delete everything in a table
@@ -148,6 +180,31 @@ pub fn alter(args: AlterTableArgs, output: &Output) -> Result<Exit, CliError> {
     let (name, keys, values) = (&args.name, modes.keys.name(), modes.values.name());
     let text = format!("table `{name}`: keys {keys}, values {values}\n");
     output.result(&json!({"name": name, "keys_mode": keys, "values_mode": values}), &text)?;
+    Ok(Exit::Success)
+}
+
+/// `aiodb rename-table`.
+pub fn rename(args: RenameTableArgs, output: &Output) -> Result<Exit, CliError> {
+    let db = args.store.open_to_write(false, Durability::Sync)?;
+    db.rename_table(&args.from, &args.to)?;
+    db.close()?;
+    let text = format!("table `{}` is `{}` now\n", args.from, args.to);
+    output.result(&json!({"from": args.from, "name": args.to}), &text)?;
+    Ok(Exit::Success)
+}
+
+/// `aiodb swap-tables`.
+pub fn swap(args: SwapTablesArgs, output: &Output) -> Result<Exit, CliError> {
+    let db = args.store.open_to_write(false, Durability::Sync)?;
+    let [one, other] = [&args.one, &args.other];
+    db.swap_tables(one, other)?;
+    let kinds = [one, other].map(|name| db.table(name).map(|table| table.kind().name()));
+    let [of_one, of_other] = kinds;
+    let (of_one, of_other) = (of_one?, of_other?);
+    db.close()?;
+    let text = format!("table `{one}` has index {of_one} now, and `{other}` has index {of_other}\n");
+    let json = json!([{"name": one, "index": of_one}, {"name": other, "index": of_other}]);
+    output.result(&json, &text)?;
     Ok(Exit::Success)
 }
 

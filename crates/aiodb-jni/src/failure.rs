@@ -93,7 +93,7 @@ impl Failure {
                     "Unsupported"
                 }
                 Unrecovered { .. } | ConditionFailed { .. } | TableEmptied { .. } => "Failed",
-                NotAscending { .. } | MergedExpiry { .. } | MadeWithoutModes { .. } => "Failed",
+                NotAscending { .. } | MergedExpiry { .. } | MadeWithoutModes { .. } | TablesRenamed => "Failed",
                 NotARepository { .. } | OtherStore { .. } | NoRestorePoint { .. } | Occupied { .. } => "Failed",
             },
             Failure::Closed { .. } => "Closed",

@@ -85,6 +85,10 @@ impl Run<'_> {
                         Effect::Truncate(table) | Effect::Drop(table) if *table == here.0 => {
                             get.accepted.push(Held::default());
                         }
+                        // It may be looked up again.
+                        Effect::Swap(one, other) if [*one, *other].contains(&here.0) => {
+                            get.accepted.extend(self.model.held(here.0, here.1).cloned());
+                        }
                         _ => {}
                     }
                 }

@@ -161,6 +161,8 @@ pub enum Effect {
     Drop(usize),
     /// A table is emptied.
     Truncate(usize),
+    /// Each of two tables gets the name of the other.
+    Swap(usize, usize),
 }
 
 /// Effects that happen together or not at all.
@@ -242,7 +244,7 @@ impl Model {
         self.creations[table]
     }
 
-    /// How often the table was made, dropped or emptied.
+    /// How often the table was made, dropped, emptied or swapped.
     pub fn emptied(&self, table: usize) -> u64 {
         self.emptied[table]
     }
@@ -266,6 +268,7 @@ impl Model {
                     self.emptied[*table] += 1;
                 }
                 Effect::Drop(table) | Effect::Truncate(table) => self.emptied[*table] += 1,
+                Effect::Swap(one, other) => [one, other].into_iter().for_each(|table| self.emptied[*table] += 1),
                 Effect::Set(..) | Effect::Merge(..) => {}
             }
             apply(&mut self.current, effect, self.keys);
@@ -433,6 +436,7 @@ fn apply(contents: &mut Contents, effect: &Effect, keys: usize) {
         }
         Effect::Create(table) | Effect::Truncate(table) => contents[*table] = Some(vec![Held::default(); keys]),
         Effect::Drop(table) => contents[*table] = None,
+        Effect::Swap(one, other) => contents.swap(*one, *other),
     }
 }
 

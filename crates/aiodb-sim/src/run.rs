@@ -106,6 +106,7 @@ impl Run<'_> {
             Action::Create(table) => self.create(table)?,
             Action::Drop(table) => self.drop_table(table)?,
             Action::Truncate(table) => self.truncate(table)?,
+            Action::Swap(one, other) => self.swap_tables(one, other)?,
             Action::Sync => self.sync()?,
             Action::Mark => self.mark(),
             Action::WaitDurable => self.wait_durable()?,

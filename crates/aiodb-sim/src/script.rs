@@ -305,6 +305,8 @@ pub enum Action {
     Drop(usize),
     /// Empty a table.
     Truncate(usize),
+    /// Give each of two tables the name of the other.
+    Swap(usize, usize),
     /// Make everything durable.
     Sync,
     /// Make a checkpoint.

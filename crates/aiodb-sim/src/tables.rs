@@ -38,4 +38,20 @@ impl Run<'_> {
         let truncate = |run: &mut Self| run.db().truncate_table(&table_name(table));
         self.write(vec![Effect::Truncate(table)], Durability::Sync, truncate)
     }
+
+    /// Swaps two tables of the same options: what is done by the name of one suits the other.
+    pub(crate) fn swap_tables(&mut self, one: usize, other: usize) -> Result<(), Violation> {
+        let changes = self.model.len();
+        let swap = |run: &mut Self| run.db().swap_tables(&table_name(one), &table_name(other));
+        let swapped = self.write(vec![Effect::Swap(one, other)], Durability::Sync, swap);
+        let is_known = !self.device.has_crashed() && self.failed.is_none();
+        if is_known && self.model.len() > changes {
+            self.modes.swap(one, other);
+        } else if !is_known {
+            // The next opening may find either with the modes of the other.
+            let both: Vec<_> = self.modes[one].iter().chain(&self.modes[other]).copied().collect();
+            (self.modes[one], self.modes[other]) = (both.clone(), both);
+        }
+        swapped
+    }
 }

@@ -16,6 +16,7 @@ mod ranges;
 mod runs;
 mod scene;
 mod scenes;
+mod swaps;
 mod trouble;
 mod versions;
 mod waiting;
@@ -26,7 +27,7 @@ use maker::Maker;
 pub use ranges::{
     FIRST_AHEAD, FIRST_AIMED, FIRST_BESIDE, FIRST_BOUNDED, FIRST_BUDGETED, FIRST_CACHED, FIRST_COMPRESSED,
     FIRST_FILTERED, FIRST_INGESTED, FIRST_INLINE, FIRST_MODED, FIRST_OUTGROWN, FIRST_SORTED, FIRST_SPILLED,
-    FIRST_SQUEEZED, FIRST_STAGED, FIRST_TIMED, FIRST_WAITING, FIRST_WHOLE,
+    FIRST_SQUEEZED, FIRST_STAGED, FIRST_SWAPPED, FIRST_TIMED, FIRST_WAITING, FIRST_WHOLE,
 };
 use scene::Scene;
 use trouble::Trouble;
@@ -102,7 +103,8 @@ pub fn script(seed: u64, tables: Tables) -> Script {
         FIRST_SQUEEZED..FIRST_BOUNDED => outgrown::outgrown(budgets::with_budgets(script)),
         _ => script,
     };
-    if (FIRST_MODED..FIRST_BOUNDED).contains(&seed) { modes::with_modes(script) } else { script }
+    let script = if (FIRST_MODED..FIRST_BOUNDED).contains(&seed) { modes::with_modes(script) } else { script };
+    if (FIRST_SWAPPED..FIRST_BOUNDED).contains(&seed) { swaps::with_swaps(script) } else { script }
 }
 
 /// How the store of a seed is made.

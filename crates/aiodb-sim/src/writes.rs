@@ -278,13 +278,14 @@ impl Run<'_> {
         durability: Durability,
         write: impl FnOnce(&mut Self) -> aiodb::Result<()>,
     ) -> Result<(), Violation> {
-        let table = |effect: &Effect| match effect {
+        let tables = |effect: &Effect| match effect {
             Effect::Set(table, ..) | Effect::Merge(table, ..) | Effect::Drop(table) | Effect::Truncate(table) => {
-                Some(*table)
+                vec![*table]
             }
-            Effect::Create(_) => None,
+            Effect::Swap(one, other) => vec![*one, *other],
+            Effect::Create(_) => Vec::new(),
         };
-        let tables: Vec<usize> = effects.iter().filter_map(table).collect();
+        let tables: Vec<usize> = effects.iter().flat_map(tables).collect();
         self.write_to(&tables, effects, durability, write)
     }
 
@@ -370,7 +371,7 @@ fn is_freeing(effects: &[Effect]) -> bool {
     let frees = |effect: &Effect| match effect {
         Effect::Set(_, _, held) => *held == Held::default(),
         Effect::Drop(_) | Effect::Truncate(_) => true,
-        Effect::Merge(..) | Effect::Create(_) => false,
+        Effect::Merge(..) | Effect::Create(_) | Effect::Swap(..) => false,
     };
     !effects.is_empty() && effects.iter().all(frees)
 }

@@ -16,6 +16,8 @@ pub(crate) enum Part {
     Filters,
     /// Slots of `hash` tables. They move on to files beyond their bound.
     Hash,
+    /// Values of keys of `hash` tables that merge.
+    Sums,
     /// Filters and fences of files of superseded records.
     Versions,
     /// Memory for batches that are not written yet.
@@ -24,7 +26,7 @@ pub(crate) enum Part {
     Buffers,
 }
 
-const PARTS: usize = 6;
+const PARTS: usize = 7;
 
 /// Bytes of each part. Relaxed: they publish nothing.
 #[derive(Debug)]
@@ -276,7 +278,7 @@ pub struct MemoryStats {
     pub memtable_bytes: u64,
     /// Filters, fences and marks of sorted runs.
     pub run_bytes: u64,
-    /// Slots of `hash` tables.
+    /// Slots of `hash` tables, and values of those that merge.
     pub hash_bytes: u64,
     /// Superseded records that snapshots need, about, and filters and fences of the files that have the others.
     pub version_bytes: u64,

@@ -214,6 +214,11 @@ pub enum Error {
         /** The name. */
         name: String,
     },
+    /// While a backup copied the indexes tables got other names, again and again: no restore point was made.
+    #[error(
+        "tables were renamed or swapped again and again while the backup was made: no restore point was added; try again"
+    )]
+    TablesRenamed,
     /// A table was made, and is there, but the checkpoint failed that was to keep its modes: it has none.
     #[error(
         "the table `{name}` was made and is there, without its storage modes: {cause}; set them once that is mended (`aiodb alter-table`, \

@@ -203,10 +203,18 @@ pub enum Bug {
     SpilledNotMoved,
     /// Modes of a table that were acknowledged wait for the next checkpoint.
     ModesForgotten,
+    /// A merge into a `hash` table takes a value that it knows of a key for the present one.
+    SumUnchecked,
+    /// Names of tables that were acknowledged wait for the next checkpoint.
+    NamesForgotten,
     /// A replay publishes records again that the runs have.
     ReplayedTwice,
     /// A file whose filter memory has no room for is taken for one without keys.
     FilterLeftOutHidesKeys,
+    /// A batch is written to the tables that names had at different moments.
+    BatchTornBySwap,
+    /// A get that finds a record of a batch does not wait for the others.
+    BatchSeenInPart,
 }
 
 #[cfg(feature = "planted-bugs")]
@@ -235,7 +243,7 @@ mod switch {
 
     impl Bug {
         /// Bugs that one thread is enough for: the simulator finds them.
-        pub const ALL: [Bug; 84] = [
+        pub const ALL: [Bug; 86] = [
             Bug::AckBeforeFlush,
             Bug::EarlierBatchesUnflushed,
             Bug::SegmentHeaderUnflushed,
@@ -318,6 +326,8 @@ mod switch {
             Bug::DeleteOverSpilled,
             Bug::SpilledNotMoved,
             Bug::ModesForgotten,
+            Bug::SumUnchecked,
+            Bug::NamesForgotten,
             Bug::ReplayedTwice,
             Bug::FilterLeftOutHidesKeys,
         ];
@@ -329,7 +339,7 @@ mod switch {
 
         /// Bugs that several threads run into: `tests/interleavings/` and the one of epochs find them. The simulator sees
         /// the bugs that need no more than a write that waits while another thread goes on.
-        pub const OF_THREADS: [Bug; 17] = [
+        pub const OF_THREADS: [Bug; 19] = [
             Bug::EpochMovesUnderReaders,
             Bug::DeleteGoneEarly,
             Bug::LateBaseHidesOperands,
@@ -341,6 +351,8 @@ mod switch {
             Bug::WakeLost,
             Bug::ChunksOfAnotherTable,
             Bug::BatchTornByTruncate,
+            Bug::BatchTornBySwap,
+            Bug::BatchSeenInPart,
             Bug::TableChangeMissed,
             Bug::TurnAskedLate,
             Bug::StepEndsBeforeItsTurn,

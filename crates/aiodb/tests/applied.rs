@@ -1,12 +1,16 @@
-//! Merges of `lsm` tables that are written as puts of what they make: when that is so, and that the value is always the same.
+//! Merges that are written as puts of what they make: when that is so, and that the value is always the same.
 
 mod support;
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU64;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
+use aiodb::io::Device;
+use aiodb::io::sim::SimDevice;
 use aiodb::merge::{Append, MergeOperator};
 use aiodb::{
     Batch, Condition, Db, Durability, Error, IndexKind, MergeOperators, Options, ScanOptions, Step, Table,
@@ -326,4 +330,108 @@ fn an_ingest_brings_no_value_into_runs_that_have_none() {
     let bytes = table.stats().expect("it is open").index_disk_bytes;
     assert!(bytes < KEYS * 48, "{bytes} bytes of runs");
     assert_eq!(table.get(&1u64.to_be_bytes()).expect("a get works").as_deref(), Some(&[7; 64][..]));
+}
+
+/// Nobody reads what a merge into a `hash` table applies to, or settles: neither at once nor behind the writer.
+#[test]
+fn counters_of_a_hash_table_are_merged_without_a_read() {
+    for class in [Durability::None, Durability::Interval(Duration::from_millis(1)), Durability::Sync] {
+        let device = SimDevice::new(3);
+        device.create_dir(Path::new("/store")).expect("the machine runs");
+        let operator = Watched::default();
+        let db = Db::open_on(device.clone(), "/store", options(&operator)).expect("a store can be made");
+        let options = TableOptions { merge: Some("append".into()), ..IndexKind::Hash.into() };
+        let table = db.create_table_with("t", options).expect("a table can be made");
+        let read_before = device.counters().read_bytes;
+        let mut wanted = vec![Vec::new(); 50];
+        for round in 0..40u8 {
+            for (key, wanted) in wanted.iter_mut().enumerate() {
+                table.merge_with(&key.to_le_bytes(), &[round], class).expect("a merge works");
+                wanted.push(round);
+            }
+            db.step(Step::Write).expect("a step works");
+            db.step(Step::Settle).expect("a step works");
+        }
+        assert_eq!(device.counters().read_bytes, read_before, "{class:?}");
+        for (key, wanted) in wanted.iter().enumerate() {
+            let calls = operator.calls();
+            assert_eq!(table.get(&key.to_le_bytes()).expect("a get works").as_deref(), Some(&wanted[..]), "{class:?}");
+            assert_eq!(operator.calls(), calls, "a get of a counter merges nothing");
+        }
+        assert_eq!(db.stats().tables[0].keys, 50);
+        assert_eq!(db.recount().expect("it can be counted"), Vec::<String>::new());
+    }
+}
+
+/// Moves, deletes, puts, checkpoints, deaths, values that are too long and keys that memory has forgotten: the value is that of all operands.
+#[test]
+fn a_merge_into_a_hash_table_finds_the_present_value() {
+    let (directory, operator) = (scratch(), Watched::default());
+    let mut directory = directory;
+    let mut db = Db::open(directory.path(), options(&operator)).expect("a store can be made");
+    let made = TableOptions { merge: Some("append".into()), ..IndexKind::Hash.into() };
+    let mut table = db.create_table_with("t", made).expect("a table can be made");
+    let mut random = fastrand::Rng::with_seed(11);
+    let mut contents = BTreeMap::<u8, Vec<u8>>::new();
+    let mut snapshots = Vec::new();
+    for number in 0..20_000u32 {
+        let (key, operand) = (random.u8(..40), random.u8(..));
+        let class = if random.u8(..50) == 0 { Durability::Sync } else { Durability::None };
+        match random.u32(..1000) {
+            0..100 => {
+                let value = vec![operand; random.usize(..80)];
+                table.put_with(&[key], &value, class).expect("a put works");
+                contents.insert(key, value);
+            }
+            100..140 => {
+                table.delete_with(&[key], class).expect("a delete works");
+                contents.remove(&key);
+            }
+            140..150 => {
+                let mut batch = Batch::new();
+                for key in [key, key.wrapping_add(1) % 40] {
+                    batch.merge(&table, &[key], &[operand]).expect("it is short");
+                    contents.entry(key).or_default().push(operand);
+                }
+                db.write_with(&batch, class).expect("a batch works");
+            }
+            150..160 if snapshots.len() < 3 => {
+                snapshots.push((db.snapshot().expect("a snapshot can be taken"), contents.clone()));
+            }
+            150..160 => {
+                let (snapshot, contents) = snapshots.remove(0);
+                for key in 0..40 {
+                    let found = snapshot.get(&table, &[key]).expect("a snapshot can be asked");
+                    assert_eq!(found.as_ref(), contents.get(&key), "key {key} of a snapshot, {number}");
+                }
+            }
+            160..170 => {
+                let step = [Step::Write, Step::Settle, Step::Checkpoint, Step::Prepare, Step::Reclaim, Step::Upkeep];
+                db.step(step[random.usize(..6)]).expect("a step works");
+            }
+            170 if random.u8(..4) == 0 => {
+                snapshots.clear();
+                db.step(Step::Write).expect("a step works");
+                let copy = scratch();
+                support::copy_tree(directory.path(), copy.path());
+                drop((table, db));
+                directory = copy;
+                db = Db::open(directory.path(), options(&operator)).expect("the copy can be opened");
+                table = db.table("t").expect("the table is there");
+            }
+            171 if random.u8(..4) == 0 => {
+                // Its segments are emptied: what is left is moved.
+                support::upkeep(&db);
+            }
+            _ => {
+                table.merge_with(&[key], &[operand], class).expect("a merge works");
+                contents.entry(key).or_default().push(operand);
+            }
+        }
+        let found = table.get(&[key]).expect("a get works");
+        assert_eq!(found.as_ref(), contents.get(&key), "key {key}, {number}");
+    }
+    drop(snapshots);
+    assert!(damage(&db).is_empty());
+    assert_eq!(db.recount().expect("it can be counted"), Vec::<String>::new());
 }

@@ -45,6 +45,13 @@ impl Dataset {
         value.len() == self.value_bytes && [0, 1, words / 4, words / 2, words - 1].into_iter().all(holds)
     }
 
+    /// The numbers of all pairs in the order of their keys.
+    pub(crate) fn sorted(&self) -> Vec<u64> {
+        let mut numbers: Vec<u64> = (0..self.pairs).collect();
+        numbers.sort_unstable_by_key(|number| self.key(*number));
+        numbers
+    }
+
     pub(crate) fn data_bytes(&self) -> u64 {
         self.pairs * (8 + self.value_bytes as u64)
     }
@@ -151,10 +158,10 @@ impl LoadedStore {
         let table = db.create_table_with(TABLE, options.into())?;
         let pairs_per_batch = (LOAD_BATCH_BYTES / data.value_bytes).max(1) as u64;
         let mut value = vec![0; data.value_bytes];
-        let mut numbers: Vec<u64> = (0..data.pairs).collect();
-        if order == Order::Keys {
-            numbers.sort_unstable_by_key(|number| data.key(*number));
-        }
+        let numbers = match order {
+            Order::Numbers => (0..data.pairs).collect(),
+            Order::Keys => data.sorted(),
+        };
         for numbers in numbers.chunks(pairs_per_batch as usize) {
             let mut batch = Batch::new();
             for &number in numbers {

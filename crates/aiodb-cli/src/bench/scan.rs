@@ -1,5 +1,5 @@
-//! What reading everything costs: whole scans with values, and backups, beside what the disk gives to plain loops that
-//! read the same bytes. In the log the values of a table lie in the order of its writes; a scan goes in the order of
+//! What reading and writing everything costs: whole scans with values, backups and ingests, beside what the disk gives to plain loops that
+//! read or write the same bytes. In the log the values of a table lie in the order of its writes; a scan goes in the order of
 //! keys, so it can be sequential or all but random, and both are measured. `passes` reads everything once, in one way each; here
 //! they take turns and are compared. No pass is timed beside another, but for gets beside a backup.
 
@@ -67,16 +67,18 @@ enum Series {
     Sequential,
     Random,
     Copy,
+    Write,
     ScanInOrder,
     ScanInNoOrder,
     Iterate,
     Backup,
+    Ingest,
     Gets,
     GetsBesideBackup,
 }
 
 /// The series that take turns in every round.
-const IN_TURN: [Series; 7] = [
+const IN_TURN: [Series; 9] = [
     Series::Sequential,
     Series::ScanInOrder,
     Series::Iterate,
@@ -84,6 +86,8 @@ const IN_TURN: [Series; 7] = [
     Series::ScanInNoOrder,
     Series::Copy,
     Series::Backup,
+    Series::Write,
+    Series::Ingest,
 ];
 
 impl Series {
@@ -92,10 +96,12 @@ impl Series {
             Series::Sequential => "disk, sequential",
             Series::Random => "disk, in no order",
             Series::Copy => "disk, copy",
+            Series::Write => "disk, sequential writes",
             Series::ScanInOrder => "scan, values in key order",
             Series::ScanInNoOrder => "scan, values in no order",
             Series::Iterate => "iterate",
             Series::Backup => "backup",
+            Series::Ingest => "ingest",
             Series::Gets => "gets",
             Series::GetsBesideBackup => "gets beside a paced backup",
         }
@@ -104,8 +110,9 @@ impl Series {
     /// The index of the table that it reads, where `ordered` is that of tables that are scanned.
     fn index(self, ordered: IndexKind) -> Option<IndexKind> {
         match self {
-            Series::Sequential | Series::Random | Series::Copy => None,
+            Series::Sequential | Series::Random | Series::Copy | Series::Write => None,
             Series::Iterate => Some(IndexKind::Hash),
+            Series::Ingest => Some(IndexKind::Lsm),
             _ => Some(ordered),
         }
     }
@@ -116,8 +123,9 @@ impl Series {
             Series::ScanInOrder | Series::Iterate => &[Series::Sequential],
             Series::ScanInNoOrder | Series::Gets => &[Series::Random],
             Series::Backup => &[Series::Sequential, Series::Copy],
+            Series::Ingest => &[Series::Write],
             Series::GetsBesideBackup => &[Series::Gets],
-            Series::Sequential | Series::Random | Series::Copy => &[],
+            Series::Sequential | Series::Random | Series::Copy | Series::Write => &[],
         }
     }
 }
@@ -125,6 +133,9 @@ impl Series {
 /// The stores that are read, and the disk under them.
 struct Bench {
     data: Dataset,
+    /// What is ingested, in the order of keys.
+    sorted: Vec<u64>,
+    ingested: TableOptions,
     in_order: LoadedStore,
     in_no_order: LoadedStore,
     unordered: LoadedStore,
@@ -184,11 +195,28 @@ impl Bench {
         let way = passes::fastest_way(&area)?;
         notes.push(format!("the disk was read by {way}, and in no order by {}", ceiling.source.name()));
         let backups = Scratch::new(args.backup_dir.as_deref().unwrap_or(&args.dir), false)?;
-        Ok(Bench { data, in_order, in_no_order, unordered, area, way, ceiling, round, backups, passes: Vec::new() })
+        let ingested = args.lsm.options_if_lsm(args.index);
+        let ingested = if args.index == IndexKind::Lsm { ingested } else { IndexKind::Lsm.into() };
+        let (sorted, passes) = (data.sorted(), Vec::new());
+        Ok(Bench {
+            data,
+            sorted,
+            ingested,
+            in_order,
+            in_no_order,
+            unordered,
+            area,
+            way,
+            ceiling,
+            round,
+            backups,
+            passes,
+        })
     }
 
     fn pass(&self, series: Series) -> Result<Pass, CliError> {
         let Bench { data, in_order, in_no_order, unordered, area, way, ceiling, round, backups, .. } = self;
+        let (sorted, ingested) = (&self.sorted, &self.ingested);
         match series {
             Series::Sequential => passes::sequential(area, *way),
             Series::Random => {
@@ -197,6 +225,8 @@ impl Bench {
                 Ok(Pass { bytes_per_s, cpu_us_per_value: sample.cpu_us_per_read })
             }
             Series::Copy => passes::copy(area, backups.path()),
+            Series::Write => passes::write(backups.path(), *data),
+            Series::Ingest => passes::ingest(&backups.path().join("ingested"), ingested, sorted, *data),
             Series::ScanInOrder => passes::scan(in_order.table.scan(ScanOptions::all())?, *data),
             Series::ScanInNoOrder => passes::scan(in_no_order.table.scan(ScanOptions::all())?, *data),
             Series::Iterate => passes::scan(unordered.table.iterate()?, *data),

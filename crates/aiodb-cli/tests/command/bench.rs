@@ -52,6 +52,7 @@ fn scans_and_backups_are_held_against_the_disk() {
     assert_eq!(against("scan, values in no order"), ["disk, in no order"]);
     assert_eq!(against("iterate"), ["disk, sequential"]);
     assert_eq!(against("backup"), ["disk, sequential", "disk, copy"]);
+    assert_eq!(against("ingest"), ["disk, sequential writes"]);
     assert_eq!(against("gets beside a paced backup"), ["gets"]);
 }
 

@@ -1,4 +1,4 @@
-//! `tables`, `create-table`, `alter-table`, `truncate` and `drop`.
+//! `tables`, `create-table`, `alter-table`, `rename-table`, `swap-tables`, `truncate` and `drop`.
 
 use crate::Place;
 use serde_json::json;
@@ -32,6 +32,29 @@ fn tables_are_made_listed_emptied_and_dropped() {
         "keys_exact": false,
     });
     assert_eq!(listed, json!([users]));
+}
+
+#[test]
+fn a_copy_takes_the_place_of_a_table() {
+    let place = Place::new();
+    place.run("create-table", &["users", "--index", "hash"]).exits(0);
+    place.run("put", &["k", "v", "--table", "users"]).exits(0);
+    place.run("copy-table", &["users", "copy"]).exits(0);
+    place.run("put", &["k", "later", "--table", "users"]).exits(0);
+    let swapped = place.run("swap-tables", &["users", "copy"]).exits(0).text();
+    assert_eq!(swapped, "table `users` has index lsm now, and `copy` has index hash\n");
+    assert_eq!(place.get("k", &["--table", "users"]), b"v");
+    assert_eq!(place.get("k", &["--table", "copy"]), b"later");
+    let swapped = place.run("swap-tables", &["users", "copy", "--json"]).exits(0).json();
+    assert_eq!(swapped, json!([{"name": "users", "index": "hash"}, {"name": "copy", "index": "lsm"}]));
+    let refused = place.run("swap-tables", &["users", "nobody", "--json"]).exits(3);
+    assert_eq!(refused.error_kind(), "no_such_table");
+
+    let refused = place.run("rename-table", &["users", "copy", "--json"]).exits(3);
+    assert_eq!(refused.error_kind(), "table_exists");
+    assert_eq!(place.run("rename-table", &["users", "people"]).exits(0).text(), "table `users` is `people` now\n");
+    assert_eq!(place.get("k", &["--table", "people"]), b"later");
+    place.run("get", &["k", "--table", "users"]).exits(3);
 }
 
 #[test]

@@ -66,6 +66,9 @@ pub const FIRST_SQUEEZED: u64 = 180_000_000_000;
 /// From here on tables change what memory keeps of them. Lower seeds stay as they are, for the faults that they once found.
 pub const FIRST_MODED: u64 = 190_000_000_000;
 
+/// From here on tables are swapped. Lower seeds stay as they are, for the faults that they once found.
+pub const FIRST_SWAPPED: u64 = 200_000_000_000;
+
 /// From here on seeds have an ordered index that finds no room on a full disk, and half of them fill the disk and empty the
 /// store again. Lower seeds stay as they are, for the faults that they once found.
 pub const FIRST_BOUNDED: u64 = 40_000_000_000_000;

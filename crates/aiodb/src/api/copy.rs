@@ -3,12 +3,13 @@
 use std::num::NonZeroU64;
 
 use crate::io::Device;
+use crate::store::catalog::Generation;
 use crate::{Db, Durability, Error, IndexKind, Ingest, Result, Table, TableOptions, WriteOptions};
 
 /// A table that is being filled.
 enum Filling<'a, D: Device> {
     Ingest(&'a mut Ingest<D>),
-    Puts(&'a Table<D>),
+    Puts(&'a Table<D>, &'a Generation),
 }
 
 impl<D: Device> Filling<'_, D> {
@@ -16,7 +17,11 @@ impl<D: Device> Filling<'_, D> {
         match (self, expires_ms) {
             (Filling::Ingest(ingest), None) => ingest.put(key, value),
             (Filling::Ingest(ingest), Some(expires_ms)) => ingest.put_until(key, value, expires_ms),
-            (Filling::Puts(table), expires_ms) => {
+            (Filling::Puts(table, generation), expires_ms) => {
+                // Puts follow the name, but the copy is this table.
+                if !table.slot.has(generation) {
+                    return Err(Error::TableEmptied { name: table.name().to_string() });
+                }
                 let options = WriteOptions { durability: Some(Durability::None), expires_ms };
                 table.put_with(key, value, options).map(drop)
             }
@@ -48,12 +53,13 @@ impl<D: Device> Db<D> {
             return ingest.finish();
         }
         let table = self.create_table_with(to, options)?;
-        let filled = fill(from, Filling::Puts(&table), progress).and_then(|()| self.sync());
+        let generation = table.slot.generation()?;
+        let filled = fill(from, Filling::Puts(&table, &generation), progress).and_then(|()| self.sync());
         match filled {
             Ok(()) => Ok(table),
             Err(error) => {
                 // Where not even that works, what is left of it has a name.
-                let _ = self.engine.drop_slot(&table.slot);
+                let _ = self.engine.drop_generation(&table.slot, &generation);
                 Err(error)
             }
         }

@@ -95,7 +95,7 @@ impl<D: Device> Db<D> {
 
     /// Names and kinds of all tables, by name.
     pub fn tables(&self) -> Vec<(String, IndexKind)> {
-        self.engine.catalog.slots().iter().map(|slot| (slot.name.clone(), slot.settings.kind)).collect()
+        self.engine.catalog.slots().iter().map(|slot| (slot.name.clone(), slot.kind())).collect()
     }
 
     /// Empties a table in constant time; its space comes back in the background. Durable when it returns.
@@ -108,6 +108,24 @@ impl<D: Device> Db<D> {
     pub fn drop_table(&self, name: &str) -> Result<()> {
         self.engine.check_open()?;
         self.engine.drop_table(name)
+    }
+
+    /// Gives a table another name, which no table has yet. Constant time; durable when it returns, with a checkpoint. Handles on the old
+    /// name fail with [`Error::NoSuchTable`] from then on; scans, snapshots and streams that have begun go on. A write that is under way
+    /// in another thread goes to the table that it has begun with.
+    pub fn rename_table(&self, from: &str, to: &str) -> Result<()> {
+        self.engine.check_open()?;
+        self.engine.rename_table(from, to)
+    }
+
+    /// Gives each of two tables the name of the other, in one step: so a copy of another kind ([`Db::copy_table`]) takes the place of the
+    /// table. Handles follow the name: after this a handle on `one` is one on what was `other` before, without being opened again. Scans,
+    /// snapshots and readers of snapshots that have begun go on with what they have; a write that is under way in another thread goes to the
+    /// table that it has begun with, a batch as a whole to the tables of one moment. Constant time; durable when it returns, with a
+    /// checkpoint. After an error no name has changed; if the disk fails so that not even this is certain, the store takes no more writes.
+    pub fn swap_tables(&self, one: &str, other: &str) -> Result<()> {
+        self.engine.check_open()?;
+        self.engine.swap_tables(one, other)
     }
 
     /// Changes what of a table memory keeps by preference. It takes effect at once and moves nothing, and what memory is to keep comes there in

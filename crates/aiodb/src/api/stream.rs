@@ -156,7 +156,7 @@ impl<D: Device> ValueWriter<D> {
         let engine = &self.engine;
         let operation = [engine.put_operation(Arc::clone(&self.generation), &self.key, &stored, None)];
         // The chunks belong to this generation of the table.
-        let is_current = || engine.catalog.generation(self.generation.id).is_some();
+        let is_current = || engine.catalog.generation(self.generation.id).is_some() && self.slot.has(&self.generation);
         let Some(appended) = engine.append(&operation, durability, None, is_current)? else {
             self.slot.generation()?;
             return Err(Error::TableEmptied { name: self.slot.name.clone() });
@@ -342,6 +342,7 @@ impl<D: Device> ReadPath<D> {
     ) -> Result<Option<Found<T>>> {
         let (view, mut candidates) = (View::LATEST, Candidates::new());
         self.lookup(generation, key, &view, &mut candidates)?;
+        self.wait_for_groups(generation, key, &view);
         for candidate in &candidates {
             if candidate.is_inline() {
                 let value = self.resolve(generation, key, &candidates, &view)?;

@@ -10,10 +10,13 @@ use crate::format::record::encode_range_end;
 use crate::index::codec::LONG_KEY_PREFIX_BYTES;
 use crate::io::{Device, Disk};
 use crate::store::catalog::{Generation, TableSlot};
-use crate::{Durability, Error, IndexKind, Result, Sequence, TableModes, TableOptions, WriteOptions};
+use crate::{Durability, Error, IndexKind, Result, Sequence, Snapshot, TableModes, TableOptions, WriteOptions};
 
-/// A handle on a named table. Cheap to clone; it follows the table through truncates, and fails with
-/// [`Error::NoSuchTable`] once it was dropped.
+/// So often many keys are read before a snapshot is taken for them.
+const MOST_ATTEMPTS: usize = 3;
+
+/// A handle on the table of a name. Cheap to clone; it follows the name through truncates and swaps ([`crate::Db::swap_tables`]), and fails
+/// with [`Error::NoSuchTable`] once the table was dropped or renamed.
 pub struct Table<D: Device = Disk> {
     pub(crate) engine: Arc<Handle<D>>,
     pub(crate) slot: Arc<TableSlot>,
@@ -33,12 +36,12 @@ impl<D: Device> Table<D> {
 
     /// The kind of its index.
     pub fn kind(&self) -> IndexKind {
-        self.slot.settings.kind
+        self.slot.kind()
     }
 
     /// The options that the table was made with, and the modes that it has now.
     pub fn options(&self) -> TableOptions {
-        self.slot.settings.options(self.modes())
+        self.slot.settings().options(self.modes())
     }
 
     /// What of the table memory keeps by preference, see [`crate::Db::set_table_modes`]; of one that was dropped, nothing.
@@ -62,10 +65,20 @@ impl<D: Device> Table<D> {
         self.engine.get(&generation, key, &generation.view())
     }
 
-    /// The values of many keys, in their order, read side by side. Each is the present one when its turn comes: of a batch that is written
-    /// meanwhile some may be seen and others not, see [`crate::Snapshot::get_many`].
+    /// The values of many keys, in their order, read side by side. Of a batch that is written meanwhile all are seen or none. Where batches with
+    /// these keys come again and again, they are read in a snapshot: then this may fail with [`Error::SnapshotEnded`] on a full disk.
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
-        get_many(keys, |depth| self.reader(depth))
+        for _ in 0..MOST_ATTEMPTS {
+            let generation = self.slot.generation()?;
+            let ended = self.engine.groups.ended();
+            let values = get_many(keys, |depth| self.reader(depth))?;
+            let hashes = keys.iter().map(|key| (generation.id, self.engine.hash(key.as_ref())));
+            if keys.len() < 2 || self.slot.has(&generation) && !self.engine.groups.is_torn(ended, hashes) {
+                return Ok(values);
+            }
+        }
+        let moment = Snapshot::take(&self.engine)?;
+        moment.get_many(self, keys)
     }
 
     /// Stores a value in the store's durability class. Returns the write's place in the order of all writes.

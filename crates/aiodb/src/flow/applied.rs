@@ -5,6 +5,9 @@
 //! reclaim holds of it. It is right only at its place in the log: every older record of the key must have been seen, and none may
 //! have come in between. That is found out as for conditions (`conditional.rs`), but no merge waits for it: where it does not hold, or
 //! the value is not at hand, the operand itself is written, and folded later (`upkeep/fold.rs`).
+//!
+//! An ordered index has the value in its memtable. A `hash` index has places only: the values are in `store/sums.rs`. Since the put that is
+//! superseded is known there, it leaves the index in the step in which the new one comes: nobody has to read it to settle the tag.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -14,12 +17,16 @@ use smallvec::SmallVec;
 use crate::flow::write::last_sequence;
 use crate::format::record::RECORD_HEADER_BYTES;
 use crate::index::chain::{Entry, FOLD_AT, VersionChain};
+use crate::index::hash::HashIndex;
 use crate::index::ordered::look_up::LookUp;
 use crate::index::snapshots::View;
 use crate::io::Device;
+use crate::log::commit::Over;
 use crate::log::stripes::{Ends, RANGES, Stripes};
 use crate::planted::{self, Bug};
-use crate::store::catalog::{Generation, TableSlot};
+use crate::store::catalog::{Generation, TableIndex, TableSlot};
+use crate::store::commit::Operation;
+use crate::store::sums::MOST_SUM_BYTES;
 use crate::store::write_path::WritePath;
 use crate::{Durability, IndexKind, Result, Sequence};
 
@@ -40,18 +47,25 @@ pub(crate) struct BatchWrite<'a> {
 /// Merges of a batch that are written as puts.
 pub(crate) struct Applied {
     /// What is put in which generation of a table, by the number of the write; none for those that stay as they are.
-    values: Vec<Option<(u32, Vec<u8>)>>,
+    values: Vec<Option<(u32, Made)>>,
     /// The stripes of all keys that are merged into, and where they ended before the keys were looked up.
     stripes: SmallVec<[usize; 4]>,
     ends: Ends,
 }
 
 impl Applied {
-    /// The value that is put for a write. None if the table has another generation by now.
-    pub(crate) fn value(&self, number: usize, generation: &Generation) -> Option<&[u8]> {
-        let (looked_up_in, value) = self.values[number].as_ref()?;
-        (*looked_up_in == generation.id).then_some(value)
+    /// What is put for a write. None if the table has another generation by now.
+    pub(crate) fn made(&self, number: usize, generation: &Generation) -> Option<&Made> {
+        let (looked_up_in, made) = self.values[number].as_ref()?;
+        (*looked_up_in == generation.id).then_some(made)
     }
+}
+
+/// What an operand makes of a key's records.
+pub(crate) struct Made {
+    pub(crate) value: Vec<u8>,
+    /// In a `hash` table, the put that it was applied to.
+    pub(crate) over: Option<Over>,
 }
 
 impl<D: Device> WritePath<D> {
@@ -63,7 +77,7 @@ impl<D: Device> WritePath<D> {
         operand: &[u8],
         durability: Durability,
     ) -> Result<Sequence> {
-        if generation.kind() == IndexKind::Lsm
+        if generation.kind() != IndexKind::Lmdb
             && let Some(sequence) = self.put_applied(&generation, key, operand, durability)?
         {
             return Ok(sequence);
@@ -83,9 +97,9 @@ impl<D: Device> WritePath<D> {
     ) -> Result<Option<Sequence>> {
         let stripes = [RANGES, Stripes::number(generation.id, self.hash(key))];
         let Some(ends) = self.commit.stripes.published_ends(&stripes) else { return Ok(None) };
-        let Some(value) = self.value_with(generation, key, operand) else { return Ok(None) };
+        let Some(Made { value, over }) = self.made_with(generation, key, operand) else { return Ok(None) };
         let stored = self.stored(generation, key, &value)?;
-        let operation = self.put_operation(Arc::clone(generation), key, &stored, None);
+        let operation = Operation { over, ..self.put_operation(Arc::clone(generation), key, &stored, None) };
         let is_right = || self.commit.stripes.end_at(&stripes, &ends);
         let Some(appended) = self.append(&[operation], durability, None, is_right)? else { return Ok(None) };
         if let Some((state, number)) = appended.unpublished {
@@ -96,7 +110,7 @@ impl<D: Device> WritePath<D> {
 
     /// Those of a batch's writes, all puts and merges, that may be written as puts of what merges make; `None` if there are none.
     pub(crate) fn applied_of(&self, writes: &[BatchWrite<'_>]) -> Option<Applied> {
-        let is_merge = |write: &&BatchWrite<'_>| write.operand.is_some() && write.slot.settings.kind == IndexKind::Lsm;
+        let is_merge = |write: &&BatchWrite<'_>| write.operand.is_some() && write.slot.kind() != IndexKind::Lmdb;
         let is_alone = |write: &BatchWrite<'_>| {
             let same = |other: &&BatchWrite<'_>| other.key == write.key && Arc::ptr_eq(other.slot, write.slot);
             writes.iter().filter(same).count() == 1
@@ -117,7 +131,7 @@ impl<D: Device> WritePath<D> {
         let ends = self.commit.stripes.published_ends(&stripes)?;
         let value = |(write, generation): (&BatchWrite<'_>, &Option<Arc<Generation>>)| {
             let (operand, generation) = (write.operand.filter(|_| is_alone(write))?, generation.as_ref()?);
-            Some((generation.id, self.value_with(generation, write.key, operand)?))
+            Some((generation.id, self.made_with(generation, write.key, operand)?))
         };
         let values: Vec<_> = writes.iter().zip(&generations).map(value).collect();
         values.iter().any(Option::is_some).then_some(Applied { values, stripes, ends })
@@ -130,6 +144,33 @@ impl<D: Device> WritePath<D> {
 
     /// What an operand makes of the records of a key, if memory has them, and the value is worth a put. An operator that fails fails those who
     /// get the key: the operand stays.
+    fn made_with(&self, generation: &Generation, key: &[u8], operand: &[u8]) -> Option<Made> {
+        match &generation.index {
+            TableIndex::Hash(index) => self.made_of_sum(index, generation, key, operand),
+            TableIndex::Ordered => self.value_with(generation, key, operand).map(|value| Made { value, over: None }),
+        }
+    }
+
+    /// [`WritePath::made_with`] in a `hash` table: the newest record under the tag of the key is the put that is known, or there is none.
+    fn made_of_sum(&self, index: &HashIndex, generation: &Generation, key: &[u8], operand: &[u8]) -> Option<Made> {
+        let (hash, mut places) = (self.hash(key), SmallVec::new());
+        // The place of a record that is moved now is not that of another one before this is over.
+        let _guard = self.epochs.pin();
+        let is_below = index.lookup_over(hash, &mut places, || self.may_be_below(generation.id, hash));
+        let sum = match places.first() {
+            Some(newest) => {
+                let sum = self.sums.get((generation.id, hash), key)?;
+                let life = self.segments.find(newest.segment).map(|segment| segment.life());
+                let is_newest = newest.same_place(sum.over.location) && life == Some(sum.over.life);
+                (is_newest || planted::is_on(Bug::SumUnchecked)).then_some(Some(sum))?
+            }
+            None => (is_below != Some(true)).then_some(None)?,
+        };
+        let base = sum.as_ref().map(|sum| &sum.value[..]);
+        let value = self.applied(generation, key, base, &[operand]).ok()?;
+        (value.len() <= MOST_SUM_BYTES).then_some(Made { value, over: sum.map(|sum| sum.over) })
+    }
+
     fn value_with(&self, generation: &Generation, key: &[u8], operand: &[u8]) -> Option<Vec<u8>> {
         let chain = self.records_in_memory(generation, key)?;
         let mut parts = SmallVec::<[Cow<'_, [u8]>; 4]>::new();

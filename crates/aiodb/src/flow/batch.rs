@@ -58,11 +58,12 @@ impl<D: Device> WritePath<D> {
         if durability == Durability::Sync || !is_short || !is_plain || batch.has_large(self) {
             return Ok(None);
         }
-        let is_compressed = |operation: &BatchOperation| operation.slot.settings.compression != Compression::None;
+        let is_compressed = |operation: &BatchOperation| operation.slot.settings().compression != Compression::None;
         if batch.operations.iter().any(is_compressed) {
             return Ok(None);
         }
         self.check_tables(batch)?;
+        let namings = self.catalog.namings();
         let applied = self.applied_in(batch);
         for applied in applied.iter().map(Some).chain([None]) {
             let values = self.stored_values(batch, applied)?;
@@ -70,7 +71,7 @@ impl<D: Device> WritePath<D> {
             if operations.iter().any(|operation| self.settles_itself(operation)) {
                 return Ok(None);
             }
-            let is_right = || are_there(&operations) && self.are_right(applied);
+            let is_right = || self.are_there(&operations, namings) && self.are_right(applied);
             if let Some(appended) = self.append_at_once(&operations, durability, is_right)? {
                 return Ok(Some(last_sequence(&appended.placed)));
             }
@@ -125,8 +126,8 @@ impl<D: Device> WritePath<D> {
             let value = match change {
                 Change::Put(value, _) => self.stored(&generation, key, value)?,
                 Change::Merge(operand) => {
-                    let value = applied.and_then(|applied| applied.value(number, &generation));
-                    self.stored(&generation, key, value.unwrap_or(operand))?
+                    let made = applied.and_then(|applied| applied.made(number, &generation));
+                    self.stored(&generation, key, made.map_or(operand, |made| &made.value))?
                 }
                 Change::Delete => Stored::empty(),
                 Change::DeleteRange(end) => Stored::whole(encode_range_end(0, end)),
@@ -150,10 +151,10 @@ impl<D: Device> WritePath<D> {
                     if planted::is_on(Bug::ChunksOfAnotherTable) { slot.generation()? } else { Arc::clone(generation) };
                 Ok(match change {
                     Change::Put(_, expires_ms) => self.put_operation(generation, key, value, *expires_ms),
-                    Change::Merge(_) if applied.is_some_and(|applied| applied.value(number, &generation).is_some()) => {
-                        self.put_operation(generation, key, value, None)
-                    }
-                    Change::Merge(_) => self.merge_operation(generation, key, value),
+                    Change::Merge(_) => match applied.and_then(|applied| applied.made(number, &generation)) {
+                        Some(made) => Operation { over: made.over, ..self.put_operation(generation, key, value, None) },
+                        None => self.merge_operation(generation, key, value),
+                    },
                     Change::Delete => self.delete_operation(generation, key),
                     Change::DeleteRange(_) => self.range_operation(generation, key, &value.bytes),
                 })
@@ -165,8 +166,17 @@ impl<D: Device> WritePath<D> {
         Ok(operations)
     }
 
-    /// `None` if a table was emptied or dropped meanwhile.
+    /// Whether no table of these operations was emptied or dropped: in one that was, their part would be missing beside those in others. Nor
+    /// may tables have got other names since the generations were found: two of a batch would belong to different moments.
+    fn are_there(&self, operations: &[Operation<'_>], namings: u64) -> bool {
+        let mut generations = operations.iter().filter_map(|operation| operation.generation.as_ref());
+        let are_there = !generations.any(|generation| generation.is_gone()) || planted::is_on(Bug::BatchTornByTruncate);
+        are_there && self.catalog.are_names_of(namings)
+    }
+
+    /// `None` if a table was emptied, renamed or dropped meanwhile.
     fn append_batch_once(&self, batch: &Batch<D>, durability: Durability) -> Result<Option<AppendedBatch<'_>>> {
+        let namings = self.catalog.namings();
         let large = batch.has_large(self);
         if large {
             // Large values go ahead in chunks; a batch that is refused anyway should not write them.
@@ -176,7 +186,7 @@ impl<D: Device> WritePath<D> {
         if let Some(applied) = self.applied_in(batch).filter(|_| !large) {
             let values = self.stored_values(batch, Some(&applied))?;
             let operations = self.operations_of(batch, &values, Some(&applied))?;
-            let is_right = || are_there(&operations) && self.are_right(Some(&applied));
+            let is_right = || self.are_there(&operations, namings) && self.are_right(Some(&applied));
             // A value is longer than its operand.
             let fits = batch_bytes(operations.iter().map(|one| &one.append)) <= self.max_batch_bytes();
             if fits && let Some(appended) = self.append(&operations, durability, None, is_right)? {
@@ -186,7 +196,7 @@ impl<D: Device> WritePath<D> {
         let values = self.stored_values(batch, None)?;
         let operations = self.operations_of(batch, &values, None)?;
         if !batch.requirements.is_empty() {
-            let conditional = self.append_conditional(&batch.requirements, &operations, durability)?;
+            let conditional = self.append_conditional(&batch.requirements, &operations, durability, namings)?;
             return Ok(conditional.map(|(appended, sequence)| {
                 let unpublished = appended.and_then(|appended| appended.unpublished);
                 AppendedBatch { sequence, unpublished, staging }
@@ -196,7 +206,7 @@ impl<D: Device> WritePath<D> {
             let sequence = Sequence(self.commit.next_sequence() - 1);
             return Ok(Some(AppendedBatch { sequence, unpublished: None, staging }));
         }
-        let appended = self.append(&operations, durability, None, || are_there(&operations))?;
+        let appended = self.append(&operations, durability, None, || self.are_there(&operations, namings))?;
         Ok(appended.map(|appended| AppendedBatch::of(appended, staging)))
     }
 }
@@ -210,12 +220,6 @@ impl<'a> AppendedBatch<'a> {
 
 /// A value, and the generation of the table that it goes into.
 type StoredIn<'a> = (Arc<Generation>, Stored<'a>);
-
-/// Whether no table of these operations was emptied or dropped: in one that was, their part would be missing beside those in others.
-fn are_there(operations: &[Operation<'_>]) -> bool {
-    let mut generations = operations.iter().filter_map(|operation| operation.generation.as_ref());
-    !generations.any(|generation| generation.is_gone()) || planted::is_on(Bug::BatchTornByTruncate)
-}
 
 pub(crate) struct BatchOperation {
     pub(crate) slot: Arc<TableSlot>,

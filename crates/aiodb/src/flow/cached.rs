@@ -1,17 +1,22 @@
 //! The questions of gets to the cache, and the values that are inserted there.
 
+use crate::IndexKind;
 use crate::cache::{Cached, Place};
 use crate::flow::publish::Publication;
+use crate::format::batch::Placed;
 use crate::format::location::Location;
 use crate::format::place::{Counting, footprint};
-use crate::format::record::{Kind, Origin};
+use crate::format::record::{Form, Kind, Origin};
 use crate::index::Candidate;
 use crate::index::chain::Entry;
+use crate::index::hash::hash_location;
 use crate::index::snapshots::View;
 use crate::io::Device;
+use crate::log::commit::Over;
 use crate::planted::{self, Bug};
 use crate::store::catalog::{Generation, TableIndex};
 use crate::store::read_path::ReadPath;
+use crate::store::sums::{MOST_SUM_BYTES, Sum};
 
 impl<D: Device> ReadPath<D> {
     /// The cached value of a key at a candidate's place, if the view asks the cache. The caller holds a guard of the epoch or a
@@ -99,6 +104,7 @@ impl<D: Device> ReadPath<D> {
     /// left to the first get. The caller has not said yet that it is published, so the segment's life is still that of
     /// the batch.
     pub(crate) fn cache_written(&self, generation: &Generation, publication: &Publication<'_>, stored: &[u8]) {
+        self.keep_sum(generation, publication, stored);
         let is_wanted = self.options.cache_writes || generation.prefers_values();
         if is_wanted && generation.is_cached() && self.cache.is_on() {
             self.cache_published(generation, publication, stored);
@@ -113,9 +119,23 @@ impl<D: Device> ReadPath<D> {
         origin: Origin,
         stored: &[u8],
     ) {
+        self.keep_sum(generation, publication, stored);
         let from = Location { segment: origin.segment, offset: origin.offset, ..publication.placed.location };
         if generation.is_cached() && self.cache.is_on() && self.place(from).is_some_and(|place| self.cache.has(place)) {
             self.cache_published(generation, publication, stored);
+        }
+    }
+
+    /// Keeps the short value of a put in a `hash` table that merges. One that expires is none to merge into.
+    fn keep_sum(&self, generation: &Generation, publication: &Publication<'_>, stored: &[u8]) {
+        let Publication { key, hash, placed, kind, form, .. } = *publication;
+        let merges = generation.kind() == IndexKind::Hash && generation.settings.merge.is_some();
+        let is_plain = form == Form::default() && stored.len() <= MOST_SUM_BYTES;
+        if merges && kind == Kind::Put && is_plain && !generation.is_gone() {
+            let Placed { location, sequence, .. } = *placed;
+            let life = self.segments.get(location.segment).life();
+            let over = Over { location: hash_location(location), life, sequence };
+            self.sums.insert((generation.id, hash), key, Sum { over, value: stored.into() });
         }
     }
 

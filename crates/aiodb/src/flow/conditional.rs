@@ -69,7 +69,7 @@ enum Attempt<'a> {
     Appended(Option<Appended<'a>>, Sequence),
     /// Another write came between the conditions and the append.
     Overtaken,
-    /// A table of the operations was emptied or dropped.
+    /// A table of the operations was emptied or dropped, or tables have other names.
     TableChanged,
 }
 
@@ -78,14 +78,16 @@ pub(crate) type Conditional<'a> = (Option<Appended<'a>>, Sequence);
 
 impl<D: Device> WritePath<D> {
     /// Appends the operations if all requirements hold at that place in the log, else fails with
-    /// [`Error::ConditionFailed`]. `None`: a table of the operations has another generation now; make them anew.
+    /// [`Error::ConditionFailed`]. `None`: a table of the operations has another generation now, or tables have other names since there
+    /// were so many `namings` (see [`crate::store::catalog::Catalog::namings`]); make them anew.
     pub(crate) fn append_conditional<'a>(
         &'a self,
         requirements: &[Requirement],
         operations: &[Operation<'_>],
         durability: Durability,
+        namings: u64,
     ) -> Result<Option<Conditional<'a>>> {
-        self.append_conditional_claiming(claim_of(operations), requirements, operations, durability)
+        self.append_conditional_claiming(claim_of(operations), requirements, operations, durability, namings)
     }
 
     /// [`WritePath::append_conditional`] with a claim of the caller's.
@@ -95,15 +97,16 @@ impl<D: Device> WritePath<D> {
         requirements: &[Requirement],
         operations: &[Operation<'_>],
         durability: Durability,
+        namings: u64,
     ) -> Result<Option<Conditional<'a>>> {
         for _ in 0..MOST_ROUNDS {
-            match self.try_conditional(claim, requirements, operations, durability, None)? {
+            match self.try_conditional(claim, requirements, operations, durability, None, namings)? {
                 Attempt::Appended(appended, sequence) => return Ok(Some((appended, sequence))),
                 Attempt::TableChanged => return Ok(None),
                 Attempt::Overtaken => {}
             }
         }
-        self.append_alone(claim, requirements, operations, durability)
+        self.append_alone(claim, requirements, operations, durability, namings)
     }
 
     /// [`WritePath::append_conditional`] while no other write is appended.
@@ -113,12 +116,13 @@ impl<D: Device> WritePath<D> {
         requirements: &[Requirement],
         operations: &[Operation<'_>],
         durability: Durability,
+        namings: u64,
     ) -> Result<Option<Conditional<'a>>> {
         let mut rounds = MOST_ROUNDS_FOR_ROOM;
         loop {
             let turn = self.take_turn()?;
             let released = self.segments.released();
-            match self.try_conditional(claim, requirements, operations, durability, Some(&turn)) {
+            match self.try_conditional(claim, requirements, operations, durability, Some(&turn), namings) {
                 Ok(Attempt::Appended(mut appended, sequence)) => {
                     if let Some((state, _)) = appended.as_mut().and_then(|appended| appended.unpublished.as_mut()) {
                         turn.end(state);
@@ -177,6 +181,7 @@ impl<D: Device> WritePath<D> {
         operations: &[Operation<'_>],
         durability: Durability,
         turn: Option<&Turn<'_>>,
+        namings: u64,
     ) -> Result<Attempt<'a>> {
         let began = self.commit.next_sequence();
         let mut generations = SmallVec::<[_; 4]>::new();
@@ -193,22 +198,30 @@ impl<D: Device> WritePath<D> {
             self.check_requirement(number, requirement, generation)?;
         }
         let known = |table: u32| self.catalog.generation(table).is_some();
+        let are_named = || self.catalog.are_names_of(namings);
         let unchanged = || {
             self.commit.stripes.are_unchanged(&stripes, began)
+                && are_named()
                 && generations.iter().all(|generation| known(generation.id))
                 && operations.iter().all(|operation| known(operation.append.table))
         };
         if operations.is_empty() {
             let state = self.commit.lock();
             let sequence = Sequence(state.appended_sequence());
-            return Ok(if unchanged() { Attempt::Appended(None, sequence) } else { Attempt::Overtaken });
+            return Ok(match unchanged() {
+                true => Attempt::Appended(None, sequence),
+                false if are_named() => Attempt::Overtaken,
+                false => Attempt::TableChanged,
+            });
         }
         match self.append_claiming(claim, operations, durability, turn, unchanged)? {
             Some(appended) => {
                 let sequence = last_sequence(&appended.placed);
                 Ok(Attempt::Appended(Some(appended), sequence))
             }
-            None if operations.iter().all(|operation| known(operation.append.table)) => Ok(Attempt::Overtaken),
+            None if are_named() && operations.iter().all(|operation| known(operation.append.table)) => {
+                Ok(Attempt::Overtaken)
+            }
             None => Ok(Attempt::TableChanged),
         }
     }

@@ -92,6 +92,7 @@ impl<D: Device> GetSteps<D> {
         // The guard comes before the look-up: records that this finds stay readable until the answer is known.
         let guard = engine.epochs.pin();
         self.look_up = engine.begin_lookup(&generation, key, &view, &mut self.candidates)?;
+        engine.wait_for_groups(&generation, key, &view);
         self.guard = Some(guard.into_owned());
         (self.generation, self.view) = (Some(generation), view);
         (self.next_candidate, self.answer) = (0, None);
@@ -232,6 +233,8 @@ impl<D: Device> GetSteps<D> {
         if let Some(look_up) = self.look_up.take() {
             let generation = self.generation.as_ref().expect("a get that has begun has its table");
             self.look_up = engine.resume_lookup(generation, look_up, bytes, &self.view, &mut self.candidates)?;
+            // It may have begun anew.
+            engine.wait_for_groups(generation, &self.key, &self.view);
             return Ok(Next::Continue);
         }
         if let Some(chunk) = self.chunks.get(self.next_chunk) {

@@ -147,7 +147,8 @@ impl<D: Device> WritePath<D> {
             return Ok(());
         }
         // No index is told of them: so they have no generation.
-        let operation = |record| Operation { generation: None, append: piece.append(generation.id, record), hash: 0 };
+        let operation =
+            |record| Operation { generation: None, append: piece.append(generation.id, record), hash: 0, over: None };
         let operations: Vec<_> = piece.records.iter().map(operation).collect();
         let appended = self.append(&operations, Durability::None, None, || true)?;
         let placed = appended.expect("what is always permitted is appended").placed;
@@ -166,7 +167,8 @@ impl<D: Device> WritePath<D> {
     /// The entry of a record that was appended.
     fn ingested(&self, generation: &Generation, append: &Append<'_>, placed: &Placed) -> Ingested {
         let Append { kind, form, key, value, .. } = *append;
-        let publication = Publication { key, hash: 0, placed, kind, form, value, replayed: None, out_of_order: false };
+        let publication =
+            Publication { key, hash: 0, placed, kind, form, value, replayed: None, out_of_order: false, over: None };
         self.count_appended(generation, &publication);
         let life = |segment| self.segments.get(segment).life();
         let list = form.chunked.then(|| decode_chunks(value)).flatten();

@@ -8,11 +8,14 @@ use crate::format::segment::{BATCH_CONTINUES, BATCH_MOVES, put};
 use crate::index::memtable::LookedUp;
 use crate::io::{Device, File, InPhase, Phase, UNIT_BYTES, WriteSync};
 use crate::log::State;
-use crate::log::commit::WORDS;
+use crate::log::commit::{Deferred, WORDS};
+use crate::log::open_batch::OpenBatch;
 use crate::planted::{self, Bug};
 use crate::store::append_path::AppendPath;
+use crate::store::catalog::Generation;
 use crate::store::commit::{CommitState, Guard, Sealed};
 use crate::store::epochs::EpochGuard;
+use crate::store::groups::GroupKey;
 use crate::sync::atomic::Ordering;
 use crate::sync::yield_now;
 use crate::{Error, Result, Sequence};
@@ -312,12 +315,18 @@ impl<D: Device> AppendPath<D> {
         let _phase = InPhase::enter(&self.device, Phase::Publish);
         let publisher = self.publishers.pin();
         let batch = &sealed.open.batch;
+        let mut group = None;
         for (number, deferred) in sealed.open.deferred.iter().enumerate() {
             let (placed, hash) = (&deferred.placed, deferred.hash);
             let record = batch.record_at(placed.record_offset);
+            if group.is_none() && record.more && record.moved.is_none() {
+                group = Some(self.groups.begin(group_keys(batch, &sealed.open.deferred[number..])));
+            }
+            // With its last record the group is there, when this one is.
+            let _group = if record.more { None } else { group.take() };
             let Some(generation) = deferred.generation.as_ref().filter(|_| record.kind.is_indexed()) else { continue };
             let value = batch.value_at(&record, placed);
-            let publication = Publication::new(&record, value, hash, placed);
+            let publication = Publication { over: deferred.over, ..Publication::new(&record, value, hash, placed) };
             match record.moved {
                 Some(origin) => {
                     self.cache_moved(generation, &publication, origin, value);
@@ -338,4 +347,17 @@ impl<D: Device> AppendPath<D> {
         self.segments.get(batch.start.segment).published_end.store(end, Ordering::Release);
         publisher
     }
+}
+
+/// The keys of the group that begins with the first of these records.
+fn group_keys(batch: &OpenBatch, records: &[Deferred<Generation>]) -> impl Iterator<Item = GroupKey> {
+    let mut is_last = false;
+    records
+        .iter()
+        .map_while(move |deferred| {
+            let record = batch.record_at(deferred.placed.record_offset);
+            let is_over = std::mem::replace(&mut is_last, !record.more);
+            (!is_over).then_some((deferred, record.kind))
+        })
+        .filter_map(|(deferred, kind)| GroupKey::of(kind, deferred.generation.as_deref()?, deferred.hash))
 }

@@ -31,6 +31,7 @@ use crate::store::commit::Commit;
 use crate::store::dropping::Dropping;
 use crate::store::engine::Engine;
 use crate::store::epochs::Epochs;
+use crate::store::groups::Groups;
 use crate::store::host::Host;
 use crate::store::memory::Memory;
 use crate::store::purging::Purging;
@@ -39,6 +40,7 @@ use crate::store::settling::Settling;
 use crate::store::spilling::Spilling;
 use crate::store::staging::Staging;
 use crate::store::status::Status;
+use crate::store::sums::Sums;
 use crate::store::suspicion::Suspicion;
 use crate::store::upkeep::Upkeep;
 use crate::store::warming::Warming;
@@ -137,6 +139,8 @@ impl<D: Device> Engine<D> {
             epochs: Epochs::default(),
             cache: new_cache(&host)?,
             block_cache,
+            groups: Groups::default(),
+            sums: Sums::counted_in(&host.memory.accounts),
             snapshots,
             retention,
             host,

@@ -92,7 +92,7 @@ impl<D: Device> WritePath<D> {
         let mut append = Append::new(Kind::Put, generation.id, key, &stored.bytes);
         append.form = Form { expires_ms, ..stored.form };
         append.separate = self.separates(&generation, &append);
-        Operation { hash: self.hash(key), generation: Some(generation), append }
+        Operation { hash: self.hash(key), generation: Some(generation), append, over: None }
     }
 
     pub(crate) fn merge_operation<'a>(
@@ -108,7 +108,7 @@ impl<D: Device> WritePath<D> {
 
     pub(crate) fn delete_operation<'a>(&self, generation: Arc<Generation>, key: &'a [u8]) -> Operation<'a> {
         let append = Append::new(Kind::Delete, generation.id, key, &[]);
-        Operation { hash: self.hash(key), generation: Some(generation), append }
+        Operation { hash: self.hash(key), generation: Some(generation), append, over: None }
     }
 
     /// `end` is as [`encode_range_end`] makes it.
@@ -119,7 +119,7 @@ impl<D: Device> WritePath<D> {
         end: &'a [u8],
     ) -> Operation<'a> {
         let append = Append::new(Kind::RangeTombstone, generation.id, start, end);
-        Operation { hash: 0, generation: Some(generation), append }
+        Operation { hash: 0, generation: Some(generation), append, over: None }
     }
 
     /// Appends a large value's chunks; returns the list that names them. The caller has begun staging.
@@ -133,7 +133,7 @@ impl<D: Device> WritePath<D> {
     pub(crate) fn write_chunk(&self, generation: &Arc<Generation>, key: &[u8], part: &[u8]) -> Result<Chunk> {
         let mut append = Append::new(Kind::Chunk, generation.id, key, part);
         append.separate = true;
-        let operation = Operation { generation: Some(Arc::clone(generation)), append, hash: 0 };
+        let operation = Operation { generation: Some(Arc::clone(generation)), append, hash: 0, over: None };
         // The record that names the chunks is durable only if everything before it is.
         let placed = self.write_placed(&[operation], Durability::None)?;
         let checksum = placed[0].separate.expect("a chunk is separate");

@@ -12,9 +12,11 @@ use crate::format::place::{beside_bytes, footprint};
 use crate::format::record::{Chunk, Form, Kind, Origin, Record, decode_chunks, range_end};
 use crate::index::accounting::ChunkBytes;
 use crate::index::chain::{Entry, NewEntry, Superseded};
+use crate::index::codec::hashed_key;
 use crate::index::hash::{HashIndex, Published, hash_location};
 use crate::index::memtable::LookedUp;
 use crate::io::Device;
+use crate::log::commit::Over;
 use crate::merge::Cover;
 use crate::planted::{self, Bug};
 use crate::store::append_path::AppendPath;
@@ -34,13 +36,15 @@ pub(crate) struct Publication<'a> {
     pub(crate) replayed: Option<BatchView<'a>>,
     /// Whether later records of the key may be published already, as while an index is made again.
     pub(crate) out_of_order: bool,
+    /// See [`crate::log::commit::Operation::over`].
+    pub(crate) over: Option<Over>,
 }
 
 impl<'a> Publication<'a> {
     /// `value` is the record's, wherever it lies.
     pub(crate) fn new(record: &Record<'a>, value: &'a [u8], hash: u64, placed: &'a Placed) -> Publication<'a> {
         let Record { key, kind, form, .. } = *record;
-        Publication { key, hash, placed, kind, form, value, replayed: None, out_of_order: false }
+        Publication { key, hash, placed, kind, form, value, replayed: None, out_of_order: false, over: None }
     }
 
     /// The chunk list of a chunked record, else empty.
@@ -86,8 +90,17 @@ impl<D: Device> AppendPath<D> {
             }
             TableIndex::Hash(index) => {
                 let location = hash_location(publication.placed.location);
-                match index.publish(publication.hash, location, order) {
-                    Published::Inserted { older, newer, may_be_below } => {
+                // No segment begins another life between the look at this one and the step that counts its record as dead.
+                let _guard = publication.over.map(|_| self.epochs.pin());
+                let over = publication.over.filter(|over| self.is_known_in_life(over));
+                if let Some(over) = &over {
+                    self.retain_superseded(generation, publication, over);
+                }
+                match index.publish_over(publication.hash, location, over.map(|over| over.location), order) {
+                    Published::Inserted { older, newer, is_over, may_be_below } => {
+                        if let Some(over) = over.filter(|_| is_over) {
+                            self.remove_live(over.location);
+                        }
                         self.segments.add_live(location.segment, footprint(location.length));
                         self.count_chunks(generation.id, location, publication.chunks(), 1);
                         let is_below = may_be_below && self.may_be_below(generation.id, publication.hash);
@@ -115,6 +128,20 @@ impl<D: Device> AppendPath<D> {
                 }
             }
         }
+    }
+
+    /// Whether a place is in the life of its segment in which it was found.
+    fn is_known_in_life(&self, over: &Over) -> bool {
+        self.segments.find(over.location.segment).is_some_and(|segment| segment.life() == over.life)
+    }
+
+    /// Keeps the put that a publication in a `hash` table supersedes for the snapshots that see it.
+    fn retain_superseded(&self, generation: &Generation, publication: &Publication<'_>, over: &Over) {
+        let index_key = hashed_key(generation.id, publication.hash, publication.key);
+        let Over { location, sequence, .. } = *over;
+        let (kind, separate, form, inline) = (Kind::Put, None, Form::default(), None);
+        let entry = Entry { kind, sequence, location, separate, form, inline };
+        self.snapshots.retain(&index_key, &std::iter::once((entry, publication.placed.sequence)).collect());
     }
 
     /// Queues the tag of a publication that came to a `hash` index among so many older and newer places, if need be; `is_below` says that

@@ -43,6 +43,7 @@ impl<D: Device> ReadPath<D> {
         let _guard = self.epochs.pin();
         let mut candidates = Candidates::new();
         self.lookup(generation, key, view, &mut candidates)?;
+        self.wait_for_groups(generation, key, view);
         self.resolve(generation, key, &candidates, view)
     }
 
@@ -132,6 +133,13 @@ impl<D: Device> ReadPath<D> {
         }
         self.meters.looked_up(found.len());
         Ok(())
+    }
+
+    /// What a look-up of the present has found may be a part of a batch: returns when all of that is there.
+    pub(crate) fn wait_for_groups(&self, generation: &Generation, key: &[u8], view: &View) {
+        if view.is_latest() {
+            self.groups.wait_for(|| (generation.id, self.hash(key)));
+        }
     }
 
     /// The records of a key that a view sees. In a `hash` table this reads them. The caller holds a guard of the epoch.

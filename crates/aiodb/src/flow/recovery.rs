@@ -385,7 +385,7 @@ impl<D: Device> Engine<D> {
             Kind::TableTruncate if record.value.len() == 4 => {
                 let id = crate::format::segment::u32_at(record.value, 0);
                 if let Ok(slot) = self.catalog.find(&name()) {
-                    self.forget_generation(|| self.catalog.apply_create(&name(), &slot.settings, id));
+                    self.forget_generation(|| self.catalog.apply_create(&name(), &slot.settings(), id));
                 }
             }
             Kind::TableDrop => self.forget_generation(|| self.catalog.apply_drop(&name(), record.table)),

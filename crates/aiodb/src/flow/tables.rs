@@ -1,5 +1,6 @@
-//! How tables are made, emptied and dropped.
+//! How tables are made, emptied, renamed and dropped.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::flow::room::frees_much;
@@ -9,7 +10,7 @@ use crate::format::record::Kind;
 use crate::format::settings::{Settings, check_name, is_name};
 use crate::io::{Device, InPhase, Phase};
 use crate::planted::{self, Bug};
-use crate::store::catalog::TableSlot;
+use crate::store::catalog::{Generation, TableSlot};
 use crate::store::commit::Operation;
 use crate::store::write_path::WritePath;
 use crate::sync::atomic::{AtomicBool, Ordering};
@@ -53,7 +54,7 @@ impl<D: Device> WritePath<D> {
         self.commit.check()?;
         let _changing = self.catalog.changing.lock().expect("no code panics while it changes the catalog");
         let slot = self.catalog.find(name)?;
-        check_modes(slot.settings.kind, modes)?;
+        check_modes(slot.kind(), modes)?;
         self.change_modes(name, modes)
     }
 
@@ -76,7 +77,7 @@ impl<D: Device> WritePath<D> {
     /// Refuses the name of a table that is there, or that is being made with its contents. The caller holds `changing`.
     pub(crate) fn check_new_name(&self, name: &str) -> Result<()> {
         if let Ok(slot) = self.catalog.find(name) {
-            return Err(Error::TableExists { name: name.to_string(), kind: slot.settings.kind.name() });
+            return Err(Error::TableExists { name: name.to_string(), kind: slot.kind().name() });
         }
         if self.catalog.is_reserved(name) { Err(Error::TableBeingMade { name: name.to_string() }) } else { Ok(()) }
     }
@@ -113,28 +114,85 @@ impl<D: Device> WritePath<D> {
         let _changing = self.catalog.changing.lock().expect("no code panics while it changes the catalog");
         self.bound_gone()?;
         let slot = self.catalog.find(name)?;
-        let old = slot.generation()?.id;
+        let old = slot.generation()?;
         let id = self.catalog.next_id();
-        self.change_tables(Kind::TableTruncate, old, name, &id.to_le_bytes(), || {
-            self.forget_generation(|| self.catalog.apply_create(name, &slot.settings, id));
+        self.change_tables(Kind::TableTruncate, old.id, name, &id.to_le_bytes(), || {
+            self.forget_generation(|| self.catalog.apply_create(name, &old.settings, id));
         })?;
         self.publish_appended()
     }
 
     pub(crate) fn drop_table(&self, name: &str) -> Result<()> {
-        self.drop_slot(&*self.catalog.find(name)?)
+        let _changing = self.catalog.changing.lock().expect("no code panics while it changes the catalog");
+        let slot = self.catalog.find(name)?;
+        self.drop_of(&slot, &*slot.generation()?)
     }
 
-    /// Drops this table, and no other that has its name since.
-    pub(crate) fn drop_slot(&self, slot: &TableSlot) -> Result<()> {
-        let _phase = InPhase::enter(&self.device, Phase::TableDrop);
+    /// Drops the table that has this generation, if its name is still that of this one.
+    pub(crate) fn drop_generation(&self, slot: &TableSlot, generation: &Generation) -> Result<()> {
         let _changing = self.catalog.changing.lock().expect("no code panics while it changes the catalog");
+        if slot.has(generation) { self.drop_of(slot, generation) } else { Ok(()) }
+    }
+
+    /// The caller holds `changing`.
+    fn drop_of(&self, slot: &TableSlot, generation: &Generation) -> Result<()> {
+        let _phase = InPhase::enter(&self.device, Phase::TableDrop);
         self.bound_gone()?;
-        let (name, id) = (&slot.name, slot.generation()?.id);
+        let (name, id) = (&slot.name, generation.id);
         self.change_tables(Kind::TableDrop, id, name, &[], || {
             self.forget_generation(|| self.catalog.apply_drop(name, id));
         })?;
         self.publish_appended()
+    }
+
+    /// Gives a table another name, which no table has.
+    pub(crate) fn rename_table(&self, from: &str, to: &str) -> Result<()> {
+        check_name(to)?;
+        self.commit.check()?;
+        let _changing = self.catalog.changing.lock().expect("no code panics while it changes the catalog");
+        let id = self.catalog.find(from)?.generation()?.id;
+        self.check_new_name(to)?;
+        self.give_names(BTreeMap::from([(id, to.to_string())]))
+    }
+
+    /// Gives each of two tables the name of the other.
+    pub(crate) fn swap_tables(&self, one: &str, other: &str) -> Result<()> {
+        self.commit.check()?;
+        let _changing = self.catalog.changing.lock().expect("no code panics while it changes the catalog");
+        let id = |name: &str| Ok(self.catalog.find(name)?.generation()?.id);
+        let (id_of_one, id_of_other) = (id(one)?, id(other)?);
+        if id_of_one == id_of_other {
+            return Ok(());
+        }
+        self.give_names(BTreeMap::from([(id_of_one, other.to_string()), (id_of_other, one.to_string())]))
+    }
+
+    /// The manifest alone has names, as it has modes: records say tables by their ids. So that no program sees a name that a crash would take
+    /// back, the names are durable first. The caller holds `changing`: no record about a table comes between the position of the manifest and
+    /// the names.
+    fn give_names(&self, names: BTreeMap<u32, String>) -> Result<()> {
+        let _phase = InPhase::enter(&self.device, Phase::TableRename);
+        let named = self.checkpointing.numbers().named;
+        self.catalog.begin_naming(names);
+        if planted::is_on(Bug::NamesForgotten) {
+            self.catalog.end_naming(true);
+            return Ok(());
+        }
+        let Err(error) = self.checkpoint() else {
+            self.catalog.end_naming(true);
+            return Ok(());
+        };
+        let is_known = {
+            let _no_checkpoint =
+                self.checkpointing.one_at_a_time.lock().expect("no code panics while it makes a checkpoint");
+            self.catalog.end_naming(false);
+            self.checkpointing.numbers().named == named
+        };
+        // An opening might find the names that do not count: what is written from here on would be in the other table then.
+        if !is_known && self.checkpoint().is_err() {
+            self.commit.fail(&error);
+        }
+        Err(error)
     }
 
     /// A batch that came to the log before a table was gone counts as one from before that: who has seen the table gone sees the batch in
@@ -157,7 +215,8 @@ impl<D: Device> WritePath<D> {
         value: &[u8],
         apply: impl FnOnce() -> T,
     ) -> Result<T> {
-        let operation = Operation { generation: None, append: Append::new(kind, id, name.as_bytes(), value), hash: 0 };
+        let operation =
+            Operation { generation: None, append: Append::new(kind, id, name.as_bytes(), value), hash: 0, over: None };
         let mut counted = None;
         // Counted under the commit lock: making room, which comes before, may make a checkpoint itself.
         let count = || {

@@ -17,6 +17,7 @@ use crate::io::{Device, InPhase, Phase};
 use crate::log::Claim;
 use crate::log::commit::WORDS;
 use crate::store::commit::{Guard, Operation, Turn};
+use crate::store::groups::GroupKey;
 use crate::store::write_path::WritePath;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::{Durability, Error, Result, Sequence};
@@ -186,16 +187,23 @@ impl<D: Device> WritePath<D> {
         let due = open.batch.used_bytes() >= BATCH_TARGET_BYTES && !state.busy;
         drop(state);
         let phase = InPhase::enter(&self.device, Phase::Publish);
+        let key = |operation: &Operation<'_>| {
+            GroupKey::of(operation.append.kind, operation.generation.as_deref()?, operation.hash)
+        };
+        let keys = || operations.iter().filter_map(key);
+        let group = keys().nth(1).map(|_| self.groups.begin(keys()));
         for (operation, placed) in operations.iter().zip(&placed) {
             let Append { kind, form, key, value, .. } = operation.append;
             let (hash, replayed, out_of_order) = (operation.hash, None, false);
-            let publication = Publication { key, hash, placed, kind, form, value, replayed, out_of_order };
+            let over = operation.over;
+            let publication = Publication { key, hash, placed, kind, form, value, replayed, out_of_order, over };
             if let Some(generation) = operation.generation.as_ref().filter(|_| kind.is_indexed()) {
                 self.publish(generation, &publication);
                 self.cache_written(generation, &publication, value);
                 self.commit.stripes.published(generation.id, operation.hash, kind);
             }
         }
+        drop(group);
         drop(phase);
         drop(publisher);
         drop(publishing);

@@ -53,6 +53,8 @@ pub enum Published {
         older: usize,
         /// Locations that are newer: a write that waited for its batch comes after later ones of its key.
         newer: usize,
+        /// Whether the location that it supersedes was there; it is out.
+        is_over: bool,
         /// Whether older ones of the key may lie in runs besides.
         may_be_below: bool,
     },
@@ -152,6 +154,18 @@ impl HashIndex {
     /// Adds a location in front of the first one under its tag whose order is less. `order` says how new a location is;
     /// it is called under the shard's lock, only if the tag is in use, and must not call the index.
     pub fn publish<O: Ord>(&self, hash: u64, location: Location, order: impl Fn(Location) -> O) -> Published {
+        self.publish_over(hash, location, None, order)
+    }
+
+    /// [`HashIndex::publish`], which takes out another location in the same step: that of the record that is superseded. It does not count
+    /// as older then. Only its place is compared.
+    pub fn publish_over<O: Ord>(
+        &self,
+        hash: u64,
+        location: Location,
+        over: Option<Location>,
+        order: impl Fn(Location) -> O,
+    ) -> Published {
         let slot = self.slot(hash, location);
         let counts_early = planted::is_on(Bug::ChangeCountedEarly);
         if counts_early {
@@ -170,12 +184,20 @@ impl HashIndex {
         }
         let before = shard.memory_bytes();
         shard.insert(position, slot);
+        let (mut older, newer) = (run.end - position, position - run.start);
+        let over = over.and_then(|over| shard.find(slot.tag(), self.granule(over)));
+        let inserted = over.and_then(|_| shard.find(slot.tag(), slot.granule()));
+        let over = over.filter(|over| inserted.is_some_and(|inserted| inserted < *over));
+        if let Some(over) = over {
+            shard.remove(over);
+            older -= 1;
+        }
         self.held.change(before as u64, shard.memory_bytes() as u64);
         if !counts_early {
             self.count_change(hash);
         }
         let may_be_below = !has_floor && self.has_runs();
-        Published::Inserted { older: run.end - position, newer: position - run.start, may_be_below }
+        Published::Inserted { older, newer, is_over: over.is_some(), may_be_below }
     }
 
     /// Puts `to` where `from` was, with the age of `from`, and returns the old location. `None` if `from` is not there;

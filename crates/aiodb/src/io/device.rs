@@ -99,13 +99,15 @@ pub enum Phase {
     TableDrop,
     /// A table is emptied.
     TableTruncate,
+    /// Tables get other names.
+    TableRename,
     /// A store is opened.
     Recovery,
 }
 
 impl Phase {
     /// All of them.
-    pub const ALL: [Phase; 13] = [
+    pub const ALL: [Phase; 14] = [
         Phase::Append,
         Phase::Flush,
         Phase::Publish,
@@ -118,6 +120,7 @@ impl Phase {
         Phase::TableCreate,
         Phase::TableDrop,
         Phase::TableTruncate,
+        Phase::TableRename,
         Phase::Recovery,
     ];
 }

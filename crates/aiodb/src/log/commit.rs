@@ -35,11 +35,22 @@ pub(crate) struct Operation<'a, T> {
     pub(crate) generation: Option<Arc<T>>,
     pub(crate) append: Append<'a>,
     pub(crate) hash: u64,
+    /// Of a put in a `hash` table, the put that it is known to supersede.
+    pub(crate) over: Option<Over>,
+}
+
+/// A put that is the present record of its key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Over {
+    pub(crate) location: Location,
+    /// That of its segment.
+    pub(crate) life: u64,
+    pub(crate) sequence: u64,
 }
 
 impl<T> Clone for Operation<'_, T> {
     fn clone(&self) -> Self {
-        Operation { generation: self.generation.clone(), append: self.append, hash: self.hash }
+        Operation { generation: self.generation.clone(), ..*self }
     }
 }
 
@@ -48,6 +59,7 @@ pub(crate) struct Deferred<T> {
     pub(crate) generation: Option<Arc<T>>,
     pub(crate) hash: u64,
     pub(crate) placed: Placed,
+    pub(crate) over: Option<Over>,
 }
 
 /// The batch that records are appended to.
@@ -67,7 +79,8 @@ impl<T> Open<T> {
     pub(crate) fn append(&mut self, operation: &Operation<'_, T>) -> Placed {
         let placed = self.batch.append(&operation.append);
         let generation = operation.generation.clone();
-        self.deferred.push(Deferred { generation, hash: operation.hash, placed });
+        let Operation { hash, over, .. } = *operation;
+        self.deferred.push(Deferred { generation, hash, placed, over });
         placed
     }
 }

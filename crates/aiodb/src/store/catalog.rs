@@ -124,24 +124,66 @@ impl Generation {
     }
 }
 
-/// A named table, shared by all handles on it.
+/// A name of a table, shared by all handles on it.
 pub(crate) struct TableSlot {
     pub(crate) name: String,
-    pub(crate) settings: Settings,
     /// The store that the table belongs to.
     pub(crate) store: [u8; 16],
-    current: RwLock<Option<Arc<Generation>>, { Rank::Current as u8 }>,
+    current: RwLock<Current, { Rank::Current as u8 }>,
+}
+
+/// What has a name.
+enum Current {
+    Generation(Arc<Generation>),
+    /// Nothing any more: the table was dropped, or has another name. It had these settings.
+    Gone(Settings),
 }
 
 impl TableSlot {
-    /// The current generation, or an error when the table was dropped.
+    /// The current generation, or an error when no table has the name any more.
     pub(crate) fn generation(&self) -> Result<Arc<Generation>> {
-        let current = self.current.read().expect("no code panics while it holds a table");
-        current.clone().ok_or_else(|| Error::NoSuchTable { name: self.name.clone() })
+        match &*self.read() {
+            Current::Generation(generation) => Ok(Arc::clone(generation)),
+            Current::Gone(_) => Err(Error::NoSuchTable { name: self.name.clone() }),
+        }
     }
 
-    fn set(&self, generation: Option<Arc<Generation>>) {
-        *self.current.write().expect("no code panics while it holds a table") = generation;
+    /// Whether the name is that of a generation.
+    pub(crate) fn has(&self, generation: &Generation) -> bool {
+        matches!(&*self.read(), Current::Generation(current) if current.id == generation.id)
+    }
+
+    /// The settings of the table, or those that it had.
+    pub(crate) fn settings(&self) -> Settings {
+        match &*self.read() {
+            Current::Generation(generation) => generation.settings.clone(),
+            Current::Gone(settings) => settings.clone(),
+        }
+    }
+
+    /// The kind of its index, or that which it had.
+    pub(crate) fn kind(&self) -> IndexKind {
+        match &*self.read() {
+            Current::Generation(generation) => generation.kind(),
+            Current::Gone(settings) => settings.kind,
+        }
+    }
+
+    fn set(&self, generation: Arc<Generation>) {
+        *self.write() = Current::Generation(generation);
+    }
+
+    fn set_gone(&self) {
+        let settings = self.settings();
+        *self.write() = Current::Gone(settings);
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Current> {
+        self.current.read().expect("no code panics while it holds a table")
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Current> {
+        self.current.write().expect("no code panics while it holds a table")
     }
 }
 
@@ -150,6 +192,8 @@ struct Tables {
     by_name: BTreeMap<String, Arc<TableSlot>>,
     by_id: BTreeMap<u32, Arc<Generation>>,
     next_id: u32,
+    /// The names that generations are about to get: a checkpoint has these already.
+    naming: BTreeMap<u32, String>,
     /// The names of tables that are being made with their contents, with the ids of these and how their blocks are compressed.
     reserved: BTreeMap<String, (u32, Compression)>,
     /// How blocks of generations are compressed that are to be purged.
@@ -181,10 +225,12 @@ pub(crate) struct Catalog {
     /// For the memory of indexes.
     accounts: Arc<Accounts>,
     tables: RwLock<Tables, { Rank::Tables as u8 }>,
-    /// Held by the thread that creates, truncates or drops a table, from the decision to the publication.
+    /// Held by the thread that creates, truncates, renames or drops a table, from the decision to the publication.
     pub(crate) changing: Mutex<(), { Rank::Changing as u8 }>,
     /// Changes between the append of their record and their application.
     pub(crate) changes: Epochs,
+    /// See [`Catalog::namings`]. SeqCst: who compares it has read tables in between, which change between its two changes.
+    namings: AtomicU64,
     /// What there may be as far as its files said when the store was opened.
     of_files: Features,
     /// See [`crate::format::manifest::Manifest::features`]. Once one is set it stays so, unless the manifest that
@@ -208,6 +254,7 @@ impl Catalog {
             tables: RwLock::new(tables),
             changing: Mutex::default(),
             changes: Epochs::default(),
+            namings: AtomicU64::new(0),
             of_files: features,
             has_values: AtomicBool::new(false),
             has_filters: AtomicBool::new(false),
@@ -336,18 +383,24 @@ impl Catalog {
         tables.next_id = tables.next_id.max(id + 1);
         self.add_features(settings.features());
         let generation = Arc::new(Generation::new(id, settings.clone(), self.segment_bytes, &self.accounts));
-        let fresh = || {
-            let (name, store) = (name.to_string(), self.store);
-            Arc::new(TableSlot { name, settings: settings.clone(), store, current: RwLock::default() })
-        };
-        let slot = Arc::clone(tables.by_name.entry(name.to_string()).or_insert_with(fresh));
-        let old = Self::id(&slot).and_then(|old| tables.remove(old));
+        let slot = tables.by_name.get(name).cloned();
+        let old = slot.as_deref().and_then(Self::id).and_then(|old| tables.remove(old));
         if let Some(old) = &old {
             generation.set_modes(old.modes());
         }
         tables.by_id.insert(id, Arc::clone(&generation));
-        slot.set(Some(generation));
+        match slot {
+            Some(slot) => slot.set(generation),
+            None => self.add_slot(&mut tables, name, generation),
+        }
         old
+    }
+
+    /// Gives a generation a name that no table has.
+    fn add_slot(&self, tables: &mut Tables, name: &str, generation: Arc<Generation>) {
+        let current = RwLock::new(Current::Generation(generation));
+        let slot = TableSlot { name: name.to_string(), store: self.store, current };
+        tables.by_name.insert(name.to_string(), Arc::new(slot));
     }
 
     /// Drops the table if it still has this generation. Returns the dropped generation.
@@ -356,7 +409,7 @@ impl Catalog {
         let slot = tables.by_name.get(name).filter(|slot| Self::id(slot) == Some(id)).cloned()?;
         tables.by_name.remove(name);
         let old = tables.remove(id);
-        slot.set(None);
+        slot.set_gone();
         old
     }
 
@@ -382,5 +435,6 @@ impl Catalog {
     }
 }
 
+mod names;
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests;

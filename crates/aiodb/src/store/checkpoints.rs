@@ -20,8 +20,9 @@ pub(crate) struct Retired {
 /// The numbers of checkpoints, and retired segments.
 #[derive(Default)]
 pub(crate) struct Checkpoints {
-    /// The number of the checkpoint that was begun last, and of the one that is durable.
+    /// The number of the checkpoint that was begun last, of the last one that an opening may find, and of the one that is durable.
     pub(crate) begun: u64,
+    pub(crate) named: u64,
     pub(crate) durable: u64,
     /// Bytes of log when the last one was begun.
     pub(crate) log_bytes: u64,
@@ -39,7 +40,8 @@ pub(crate) struct Checkpointing {
 impl Checkpointing {
     /// Goes on after the last checkpoint, which is durable.
     pub(crate) fn after(checkpoint: u64) -> Checkpointing {
-        let numbers = Checkpoints { begun: checkpoint, durable: checkpoint, ..Checkpoints::default() };
+        let numbers =
+            Checkpoints { begun: checkpoint, named: checkpoint, durable: checkpoint, ..Checkpoints::default() };
         Checkpointing { numbers: Mutex::new(numbers), ..Checkpointing::default() }
     }
 

@@ -126,7 +126,7 @@ impl Memory {
 
     /// What filters of sorted runs may take together, in a store with so many ordered indexes. A budget that nobody has chosen grows with them first.
     pub(crate) fn filter_room(&self, options: &Options, indexes: u64) -> u64 {
-        let beside = self.bytes_of([Part::Runs, Part::Versions, Part::Batches]);
+        let beside = self.bytes_of([Part::Runs, Part::Sums, Part::Versions, Part::Batches]);
         self.largest_demand(options, indexes)
             .filter_room(beside + BUFFER_BYTES)
             .min(options.filter_bytes.unwrap_or(u64::MAX))
@@ -144,7 +144,7 @@ impl Memory {
 
     /// What cannot be given back, or not at once, buffers aside.
     fn kept(&self) -> u64 {
-        self.bytes_of([Part::Runs, Part::Filters, Part::Hash, Part::Versions, Part::Batches])
+        self.bytes_of([Part::Runs, Part::Filters, Part::Hash, Part::Sums, Part::Versions, Part::Batches])
     }
 
     fn bytes_of<const PARTS: usize>(&self, parts: [Part; PARTS]) -> u64 {

@@ -17,7 +17,9 @@ use crate::retention::Retention;
 use crate::store::catalog::{Catalog, Generation};
 use crate::store::commit::Commit;
 use crate::store::epochs::Epochs;
+use crate::store::groups::Groups;
 use crate::store::host::Host;
+use crate::store::sums::Sums;
 use crate::{Error, Result};
 
 /// Values up to this length are written whole.
@@ -36,6 +38,10 @@ pub(crate) struct ReadPath<D: Device> {
     pub(crate) cache: Cache,
     /// Of the sorted runs.
     pub(crate) block_cache: Arc<Cache>,
+    /// Gets wait for these where they have found one of their keys.
+    pub(crate) groups: Groups,
+    /// Of keys of `hash` tables that merge.
+    pub(crate) sums: Sums,
     pub(crate) retention: Arc<Retention>,
     pub(crate) snapshots: Arc<Snapshots>,
     /// Dropped last: it has the locks on the directories.

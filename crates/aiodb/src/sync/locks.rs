@@ -115,6 +115,10 @@ ranks! {
     Expiring,
     /// A shard of the cache.
     CacheShard,
+    /// Values of keys that merge: `Sums::shards`.
+    Sums,
+    /// Batches that are being published: `Groups::listed`.
+    Groups,
     /// Keys that compaction filters have given up: `Dropping::queue`.
     Dropping,
     /// Tables that are to be brought into memory: `Warming::queue`.

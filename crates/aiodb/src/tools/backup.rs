@@ -62,7 +62,7 @@ impl<D: Device> Db<D> {
     /// error, or a crash, the earlier ones are as they were; the next backup removes the files that this one left.
     ///
     /// Fails with [`Error::NotARepository`], [`Error::OtherStore`], [`Error::RepositoryInUse`],
-    /// [`Error::DestinationFull`], or as [`Db::checkpoint`] does.
+    /// [`Error::DestinationFull`], [`Error::TablesRenamed`], or as [`Db::checkpoint`] does.
     pub fn backup(
         &self,
         destination: impl AsRef<Path>,
@@ -98,6 +98,9 @@ impl<D: Device> Db<D> {
     }
 }
 
+/// So often the indexes are copied where tables get other names meanwhile.
+const MOST_CAPTURES: usize = 4;
+
 /// A hold that ends with its scope.
 struct Hold<'a> {
     retention: &'a Retention,
@@ -113,6 +116,8 @@ impl Drop for Hold<'_> {
 /// A checkpoint, with its files opened: the next checkpoint removes their names.
 struct Captured<D: Device> {
     manifest: Manifest,
+    /// See `Catalog::namings`.
+    namings: u64,
     hashes: Vec<(FileKind, Job<D::File>)>,
     /// The runs that the checkpoints of `hash` indexes name.
     spilled: Vec<CapturedRuns<D>>,
@@ -136,6 +141,9 @@ impl<D: Device> Upkeep<D> {
     }
 
     fn capture(&self) -> Result<Captured<D>> {
+        // The manifest has no names that are not there yet.
+        let _changing = self.catalog.changing.lock().expect("no code panics while it changes the catalog");
+        let namings = self.catalog.namings();
         let mut captured = None;
         self.checkpoint_and(&mut |manifest| {
             let (mut hashes, mut spilled) = (Vec::new(), Vec::new());
@@ -151,7 +159,7 @@ impl<D: Device> Upkeep<D> {
                 hashes.push((kind, Job { file, path, from: 0, to }));
                 spilled.extend(self.spilled.capture(table.id));
             }
-            captured = Some(Captured { manifest: manifest.clone(), hashes, spilled });
+            captured = Some(Captured { manifest: manifest.clone(), namings, hashes, spilled });
             Ok(())
         })?;
         Ok(captured.expect("a checkpoint that was made was remembered"))
@@ -188,11 +196,7 @@ impl<D: Device, T: Device> Backup<'_, D, T> {
         let engine = self.engine;
         let clock_ms = || engine.device.clock_ms();
         let pace = Pace { bytes_per_second: options.bytes_per_second, clock_ms: &clock_ms };
-        let mut files = self.copy_hashes(&pace, progress)?;
-        files.extend(self.copy_lmdb()?);
-        files.extend(self.copy_runs(&pace, progress)?);
-        // Whatever the copied indexes refer to was in the log before them.
-        let (end, next_sequence) = engine.commit.completed_end();
+        let (files, end, next_sequence) = self.copy_indexes(&pace, progress)?;
         engine.flush()?;
         let wanted = engine.segments_up_to(&self.captured.manifest, &end);
         let segments = self.copy_segments(&wanted, &pace, progress)?;
@@ -214,6 +218,28 @@ impl<D: Device, T: Device> Backup<'_, D, T> {
         self.repository.add(point)?;
         let point = self.repository.points().pop().expect("just added");
         Ok(BackupReport { point, copied_bytes: self.copied_bytes })
+    }
+
+    /// Copies the indexes, and says how far the log belongs to them.
+    fn copy_indexes(
+        &mut self,
+        pace: &Pace<'_>,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<(Vec<PointFile>, Position, u64)> {
+        for _ in 0..MOST_CAPTURES {
+            let mut files = self.copy_hashes(pace, progress)?;
+            files.extend(self.copy_lmdb()?);
+            files.extend(self.copy_runs(pace, progress)?);
+            // Whatever the copied indexes refer to was in the log before them.
+            let (end, next_sequence) = self.engine.commit.completed_end();
+            if self.engine.catalog.are_names_of(self.captured.namings) {
+                return Ok((files, end, next_sequence));
+            }
+            // The log goes on with other names than the manifest has. The files get names of their own.
+            self.captured = self.engine.capture()?;
+            self.number += 1;
+        }
+        Err(Error::TablesRenamed)
     }
 
     fn copy_hashes(&mut self, pace: &Pace<'_>, progress: &mut dyn FnMut(u64, u64)) -> Result<Vec<PointFile>> {

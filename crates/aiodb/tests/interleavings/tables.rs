@@ -1,12 +1,12 @@
 //! Batches beside changes of the tables that they write to.
 
 use aiodb::io::sim::SimDevice;
-use aiodb::{Batch, Db, Durability, Error, IndexKind, Step, Table};
+use aiodb::{Batch, Condition, Db, Durability, Error, IndexKind, Step, Table};
 use shuttle::rand::Rng as _;
 use shuttle::thread;
 
 use crate::machine::{Machine, value};
-use crate::schedules::{LONG_RUN, in_fewer_orders};
+use crate::schedules::{LONG_RUN, RUN, in_fewer_orders};
 
 /// A batch has a large value in one table and a part in another, while the first is emptied. Who has seen that done and nothing of the
 /// batch finds the batch whole later; and what is there of the large value stays there, whatever is emptied and used again.
@@ -46,6 +46,52 @@ fn interleavings_of_batches_and_truncates() {
         let (db, table) = machine.open();
         let other = db.table("other").expect("it was made");
         check(&db, &table, &other, found.as_deref());
+    });
+}
+
+/// Batches and conditional writes are in the tables that the names had at one moment, whatever these were.
+#[test]
+fn interleavings_of_batches_and_swaps() {
+    in_fewer_orders(RUN, |kind| {
+        let machine = Machine::new(21, kind);
+        let (db, table) = machine.open();
+        let other = db.create_table("other", kind).expect("the machine runs");
+        table.put_with(b"marked", b"", Durability::Sync).expect("the machine runs");
+        let class = [Durability::None, Durability::Sync][shuttle::rand::thread_rng().gen_range(0..2)];
+        let writing = thread::spawn({
+            let (db, table, other) = (db.clone(), table.clone(), other.clone());
+            move || {
+                let mut batch = Batch::new();
+                batch.put(&table, b"batch", b"of t").expect("it is short");
+                batch.put(&other, b"batch", b"of other").expect("it is short");
+                db.write_with(&batch, class).expect("the machine runs");
+                let mut batch = Batch::new();
+                batch.require(&table, b"marked", Condition::Absent).expect("it is short");
+                batch.put(&table, b"claimed", b"since there was no mark").expect("it is short");
+                match db.write_with(&batch, class) {
+                    Ok(_) | Err(Error::ConditionFailed { .. }) => {}
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        });
+        let swapping = thread::spawn({
+            let db = db.clone();
+            move || db.swap_tables("t", "other").expect("the machine runs")
+        });
+        writing.join().expect("no thread panics");
+        swapping.join().expect("no thread panics");
+        let get = |table: &Table<SimDevice>, key: &[u8]| table.get(key).expect("the machine runs");
+        let check = |table: &Table<SimDevice>, other: &Table<SimDevice>| {
+            let mut found = [table, other].map(|table| get(table, b"batch"));
+            found.sort();
+            assert_eq!(found, [Some(b"of other".to_vec()), Some(b"of t".to_vec())], "a batch of two moments");
+            assert!(get(table, b"marked").is_none() && get(other, b"marked").is_some(), "the names");
+            assert_eq!(get(other, b"claimed"), None, "a write into a table that does not fulfil its condition");
+        };
+        check(&table, &other);
+        let machine = machine.process_death();
+        let (db, table) = machine.open();
+        check(&table, &db.table("other").expect("it was made"));
     });
 }
 
@@ -89,6 +135,60 @@ fn interleavings_of_checkpoints_and_changes_of_tables() {
         } else {
             assert_eq!(tables, ["made", "t"]);
         }
+    });
+}
+
+/// Of a batch that is written meanwhile gets one after the other, readers and gets of several keys see all, or nothing.
+#[test]
+fn interleavings_of_batches_and_gets() {
+    const KEYS: [&[u8]; 2] = [b"first", b"second"];
+    in_fewer_orders(RUN, |kind| {
+        let machine = Machine::new(22, kind);
+        let (db, table) = machine.open();
+        let class = [Durability::None, Durability::Sync][shuttle::rand::thread_rng().gen_range(0..2)];
+        let writing = thread::spawn({
+            let (db, table) = (db.clone(), table.clone());
+            move || {
+                for version in 1..4u8 {
+                    let mut batch = Batch::new();
+                    for key in KEYS {
+                        match version {
+                            3 => batch.delete(&table, key).expect("it is short"),
+                            _ => batch.put(&table, key, &[version]).expect("it is short"),
+                        };
+                    }
+                    db.write_with(&batch, class).expect("the machine runs");
+                }
+            }
+        });
+        // The third version is that nothing is there any more, which nothing else is as soon as a version was seen.
+        let version = |last: u8, found: Option<&[u8]>| found.map_or(if last > 0 { 3 } else { 0 }, |value| value[0]);
+        let mut last = 0;
+        for round in 0..4 {
+            let found: Vec<Option<Vec<u8>>> = match round % 3 {
+                0 => KEYS.map(|key| table.get(key).expect("the machine runs")).into(),
+                1 => {
+                    let mut reader = table.reader(1).expect("a reader can be made");
+                    let mut get = |key| {
+                        reader.submit(key, 0).expect("a get can be submitted");
+                        let got = reader.poll().expect("the machine runs").expect("one is in flight");
+                        got.value.expect("the machine runs").map(<[u8]>::to_vec)
+                    };
+                    KEYS.map(|key| get(key)).into()
+                }
+                _ => table.get_many(&KEYS).expect("the machine runs"),
+            };
+            for (number, found) in found.iter().enumerate() {
+                let seen = version(last, found.as_deref());
+                assert!(seen >= last, "round {round}: version {seen} of key {number} after version {last}");
+                last = seen;
+            }
+            if round % 3 == 2 {
+                assert_eq!(found[0], found[1], "several keys are of one moment");
+            }
+        }
+        writing.join().expect("no thread panics");
+        assert_eq!(KEYS.map(|key| table.get(key).expect("the machine runs")), [None, None]);
     });
 }
 

@@ -52,10 +52,25 @@ def write_published(published: Published, folder: Path, checkout: Path) -> None:
     """Writes summary and series into a folder."""
     summary, series = _summary(published, checkout), _series(published)
     for name, text in (
-        (SUMMARY, json.dumps(summary, indent=1, ensure_ascii=False)),
-        (SERIES, json.dumps(series, separators=(",", ":"), ensure_ascii=False)),
+        (SUMMARY, _in_lines(summary)),
+        (SERIES, _in_one(series)),
     ):
         write_whole(folder / name, below(checkout, text) + "\n")
+
+
+def _in_one(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _in_lines(summary: Mapping[str, Any]) -> str:
+    """A line for each point and run, and for what else there is: small, and what has changed can be seen."""
+
+    def lines(value: Any) -> str:
+        if isinstance(value, list) and value:
+            return "[\n" + ",\n".join(_in_one(one) for one in value) + "\n]"
+        return _in_one(value)
+
+    return "{\n" + ",\n".join(f"{_in_one(name)}:{lines(value)}" for name, value in summary.items()) + "\n}"
 
 
 def _summary(published: Published, checkout: Path) -> dict[str, Any]:

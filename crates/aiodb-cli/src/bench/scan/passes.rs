@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use aiodb::io::AlignedBuffer;
-use aiodb::{BackupOptions, Db, Scan};
+use aiodb::{BackupOptions, Db, Options, Scan, TableOptions};
 
 use super::super::counters::process_cpu_time;
-use super::super::dataset::Dataset;
+use super::super::dataset::{Dataset, random_bytes};
 use super::super::raw::{ReadArea, open_for_direct_reads};
 use crate::CliError;
 
@@ -41,7 +41,7 @@ const WAYS: [Way; 4] = [
 /// A disk is asked for the same in each way so often before one is chosen.
 const TRIES: usize = 3;
 
-/// How the raw copy is made.
+/// How the raw copy is made, and a file written.
 const COPY_WAY: Way = Way { threads: 4, piece_bytes: 1 << 20 };
 
 impl fmt::Display for Way {
@@ -93,6 +93,51 @@ pub(super) fn backup(
     });
     std::fs::remove_dir_all(repository).map_err(|error| failed(&error))?;
     pass
+}
+
+/// All pairs ingested into a new store, in the order of their keys. The store is removed afterwards.
+pub(super) fn ingest(store: &Path, options: &TableOptions, sorted: &[u64], data: Dataset) -> Result<Pass, CliError> {
+    let db = Db::open(store, Options::default())?;
+    let mut value = vec![0; data.value_bytes];
+    let pass = timed(data.pairs * data.value_bytes as u64, data.pairs, || {
+        let mut ingest = db.ingest("bench", options.clone())?;
+        for &number in sorted {
+            data.fill_value(number, &mut value);
+            ingest.put(&data.key(number), &value)?;
+        }
+        ingest.finish()?;
+        Ok(())
+    });
+    db.close()?;
+    std::fs::remove_dir_all(store).map_err(|error| failed(&error))?;
+    pass
+}
+
+/// As many bytes as the values of the data written to a new file in this directory, durably.
+pub(super) fn write(directory: &Path, data: Dataset) -> Result<Pass, CliError> {
+    let path = directory.join("written");
+    let bytes = (data.pairs * data.value_bytes as u64).next_multiple_of(4096);
+    let pass = timed(bytes, data.pairs, || write_file(&path, bytes).map_err(|error| failed(&error)));
+    std::fs::remove_file(&path).map_err(|error| failed(&error))?;
+    pass
+}
+
+fn write_file(path: &Path, bytes: u64) -> io::Result<()> {
+    let (file, next) = (open_for_direct_writes(path)?, AtomicU64::new(0));
+    let work = || {
+        let mut buffer = AlignedBuffer::new(COPY_WAY.piece_bytes);
+        buffer.copy_from_slice(&random_bytes(COPY_WAY.piece_bytes));
+        loop {
+            let offset = next.fetch_add(COPY_WAY.piece_bytes as u64, Ordering::Relaxed);
+            let Some(left) = bytes.checked_sub(offset).filter(|left| *left > 0) else { return Ok(()) };
+            file.write_all_at(&buffer[..left.min(COPY_WAY.piece_bytes as u64) as usize], offset)?;
+        }
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..COPY_WAY.threads).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().try_for_each(|worker| worker.join().expect("a writer does not panic"))
+    })?;
+    file.sync_all()
 }
 
 /// The way in which this disk is read fastest.

@@ -75,7 +75,7 @@ fn moves_that_do_not_fit_into_one_batch_any_more_go_to_several() {
         let entry = looked_up.chain.newest().expect("it is there");
         let origin = Origin { segment: entry.location.segment, offset: entry.location.offset };
         let append = moved(generation.id, &keys[number], &values[number], (origin, entry.sequence));
-        let operation = Operation { generation: Some(generation.clone()), append, hash: 0 };
+        let operation = Operation { generation: Some(generation.clone()), append, hash: 0, over: None };
         Move { operation, looked_up: Some(looked_up) }
     };
     let mut moves: Vec<_> = (0..RECORDS).map(move_of).collect();

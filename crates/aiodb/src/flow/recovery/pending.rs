@@ -140,7 +140,7 @@ impl<D: Device> Engine<D> {
             if generation.is_none() && record.kind.is_indexed() {
                 self.keep_id(record.table);
             }
-            operations.push(Operation { generation, append, hash: self.hash(&record.key) });
+            operations.push(Operation { generation, append, hash: self.hash(&record.key), over: None });
         }
         let placed = self.write_recovered(&operations)?;
         for (record, placed) in group.iter().zip(&placed) {

@@ -74,10 +74,12 @@ enum From {
     Stretch { number: u64, place: Place },
     /// Bytes that were copied out of a pending batch.
     Copy { bytes: Vec<u8>, place: Place },
+    /// The index, as it was put.
+    Entry(Arc<[u8]>),
     /// Several records or chunks, read when it is this record's turn; or inline values.
-    Candidates(Candidates),
+    Candidates(Box<Candidates>),
     /// The cache or, where that has lost them meanwhile, these records.
-    Cached(Candidates),
+    Cached(Box<Candidates>),
     /// A look-up, when it is this record's turn.
     LookUp,
 }
@@ -86,6 +88,7 @@ impl From {
     /// Bytes of the values that came with the entries of the index.
     fn inline_bytes(&self) -> usize {
         match self {
+            From::Entry(value) => value.len(),
             From::Candidates(candidates) | From::Cached(candidates) => {
                 candidates.iter().map(Candidate::inline_bytes).sum()
             }
@@ -215,8 +218,12 @@ impl<D: Device> Fetch<D> {
 
     /// The source of the value of a key in an ordered index.
     fn source_of(&mut self, chain: &VersionChain, newest: &Entry) -> From {
+        let is_whole = newest.kind == Kind::Put && !newest.form.chunked && !newest.form.compressed;
+        if let Some(value) = newest.inline.as_ref().filter(|_| is_whole) {
+            return From::Entry(Arc::clone(value));
+        }
         let view = self.view();
-        let candidates: Candidates = chain.candidates(0).collect();
+        let candidates: Box<Candidates> = Box::new(chain.candidates(0).collect());
         if candidates.iter().all(Candidate::is_inline) {
             From::Candidates(candidates)
         } else if candidates.iter().all(|candidate| self.engine.is_cached(candidate.location, &view)) {
@@ -300,12 +307,12 @@ impl<D: Device> Fetch<D> {
         let said = match ahead.from {
             From::Key => return Ok(true),
             From::LookUp => Said::LookUp,
+            From::Entry(value) => {
+                self.current.lent = Some(Lent::Entry(value));
+                return Ok(true);
+            }
             From::Cached(candidates) if self.take_cached(&candidates) => return Ok(true),
             From::Candidates(candidates) | From::Cached(candidates) => {
-                self.current.lent = self.in_entry(&candidates).map(Lent::Entry);
-                if self.current.lent.is_some() {
-                    return Ok(true);
-                }
                 let (key, view) = (&ahead.key, self.view());
                 let resolved = self.in_epoch(|| self.engine.resolve(&self.generation, key, &candidates, &view));
                 resolved?.map_or(Said::Nothing, Said::Owned)
@@ -318,14 +325,6 @@ impl<D: Device> Fetch<D> {
             From::Stretch { number, place } => return self.take_from_stretch(number, &place),
         };
         self.show(said)
-    }
-
-    /// A value that an entry of the index has as it was put, if that entry is all there is of the key.
-    fn in_entry(&self, candidates: &[Candidate]) -> Option<Arc<[u8]>> {
-        let [Candidate { known: Some(entry), .. }] = candidates else { return None };
-        let is_whole = entry.kind == Kind::Put && !entry.form.chunked && !entry.form.compressed;
-        let counts = is_whole && !self.engine.has_expired(&entry.form, &self.moment.view);
-        entry.inline.clone().filter(|_| counts)
     }
 
     /// Makes what was said the current record's value; false if it has none.

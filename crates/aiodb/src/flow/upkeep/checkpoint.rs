@@ -102,6 +102,7 @@ impl<D: Device> Upkeep<D> {
         let prepared = self.prepare_checkpoint(number, closed, &mut replaced);
         let (manifest, new, obsolete) = prepared.inspect_err(|_| self.take_back(number, replaced))?;
         // From here on an opening may find the new manifest.
+        self.checkpointing.numbers().named = number;
         for (new, name) in new.iter().zip(MANIFEST_NAMES) {
             rename_durably(&self.device, new, &self.root.join(name))?;
         }
@@ -226,11 +227,10 @@ impl<D: Device> Upkeep<D> {
 
     fn manifest(&self, checkpoint: u64, position: Position, next_sequence: u64) -> Manifest {
         let mut tables = Vec::new();
-        for slot in self.catalog.slots() {
-            // A table that was dropped a moment ago is dropped again by replay.
-            let Ok(generation) = slot.generation() else { continue };
+        // A table that was dropped a moment ago is dropped again by replay.
+        for (name, generation) in self.catalog.listed() {
             let checkpointed = *generation.checkpointed.lock().expect("no code panics while it makes a checkpoint");
-            let (name, settings) = (slot.name.clone(), slot.settings.clone());
+            let settings = generation.settings.clone();
             let (id, checkpoint, modes) = (generation.id, checkpointed.0, generation.modes());
             tables.push(ManifestTable { id, name, settings, checkpoint, modes });
         }

@@ -130,8 +130,9 @@ impl<D: Device> WritePath<D> {
         if self.has_backpressure(&operations) || !self.has_room_to_spare(&operations, length) {
             return Ok(Outcome::NoRoom);
         }
-        let claim = Claim::Ordinary;
-        let appended = self.append_conditional_claiming(claim, &requirements, &operations, Durability::None)?;
+        let (claim, namings) = (Claim::Ordinary, self.catalog.namings());
+        let appended =
+            self.append_conditional_claiming(claim, &requirements, &operations, Durability::None, namings)?;
         Ok(Outcome::Deleted(appended.map_or(0, |_| dropped.len())))
     }
 }

@@ -89,7 +89,9 @@ impl<D: Device> ReadPath<D> {
     /// [`ReadPath::balance_memory`] for so many ordered indexes.
     fn balance_memory_for(&self, indexes: u64, pace: Pace) {
         self.prefer_tables();
-        let bounds = self.memory.demand(&self.options, indexes).bounds();
+        let demand = self.memory.demand(&self.options, indexes);
+        self.sums.set_budget(demand.budget);
+        let bounds = demand.bounds();
         self.memory.bound_memtables(&bounds, &self.options, pace == Pace::AtOnce);
         self.snapshots.bound_versions(listed_of(bounds.versions));
         for (cache, budget_bytes) in [(&*self.block_cache, bounds.block_cache), (&self.cache, bounds.cache)] {
@@ -180,7 +182,7 @@ impl<D: Device> ReadPath<D> {
             budget_bytes: self.memory_demand().budget,
             memtable_bytes: self.ordered.open().map(|ordered| ordered.memtable.memory_bytes()).sum(),
             run_bytes: of(Part::Runs) + of(Part::Filters),
-            hash_bytes: of(Part::Hash),
+            hash_bytes: of(Part::Hash) + of(Part::Sums),
             version_bytes: of(Part::Versions) + self.snapshots.version_memory_bytes(),
             batch_bytes: of(Part::Batches),
             buffer_bytes: of(Part::Buffers),

@@ -367,7 +367,7 @@ impl<D: Device> Upkeep<D> {
             }
             _ => record.separate,
         };
-        Operation { generation: record.generation.clone(), append, hash: record.hash }
+        Operation { generation: record.generation.clone(), append, hash: record.hash, over: None }
     }
 }
 

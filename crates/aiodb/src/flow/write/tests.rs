@@ -247,7 +247,13 @@ fn a_conditional_write_that_has_the_log_to_itself_makes_room() {
         let wanted = if number == 0 { Wanted::Absent } else { Wanted::Present };
         let requirement = Requirement { slot: Arc::clone(&table.slot), key: b"key".to_vec(), wanted };
         let operation = engine.put_operation(generation, b"key", &value, None);
-        let appended = engine.append_alone(Claim::Ordinary, &[requirement], &[operation], Durability::None);
+        let appended = engine.append_alone(
+            Claim::Ordinary,
+            &[requirement],
+            &[operation],
+            Durability::None,
+            engine.catalog.namings(),
+        );
         let appended = appended.unwrap_or_else(|error| panic!("write {number}: {error}"));
         assert!(appended.is_some(), "the table has not changed");
         assert_eq!(table.get(b"key").expect("the machine runs").as_deref(), Some(&bytes[..]));

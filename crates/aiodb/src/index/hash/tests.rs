@@ -39,7 +39,8 @@ impl Checked {
         let (hash, (location, age)) = (self.hash(), self.place());
         let run = self.model.entry(hash).or_default();
         let rank = run.iter().position(|(_, other)| *other < age).unwrap_or(run.len());
-        let expected = Published::Inserted { older: run.len() - rank, newer: rank, may_be_below: false };
+        let expected =
+            Published::Inserted { older: run.len() - rank, newer: rank, is_over: false, may_be_below: false };
         run.insert(rank, (bounded(location), age));
         // The second part of an age breaks ties of the first.
         let order = |location: Location| (self.ages[number(location)] / 2, (self.ages[number(location)] % 2) as u32);
@@ -201,7 +202,7 @@ fn only_the_low_bits_of_a_hash_are_forgotten() {
     let hashes = [0, 1 << 27, 1 << 53, 1 << 54, 1 << 63, u64::MAX];
     for (number, hash) in hashes.into_iter().enumerate() {
         let published = index.publish(hash, place(number as u64, 64), |_| panic!("no other location to compare with"));
-        assert_eq!(published, Published::Inserted { older: 0, newer: 0, may_be_below: false });
+        assert_eq!(published, Published::Inserted { older: 0, newer: 0, is_over: false, may_be_below: false });
     }
     for (number, hash) in hashes.into_iter().enumerate() {
         assert_eq!(found(&index, hash ^ ((1 << 27) - 1)), [place(number as u64, 64)]);
@@ -359,9 +360,9 @@ fn a_floor_ends_look_ups_and_is_no_place() {
     assert_eq!(found.to_vec(), [3, 2, 1].map(|number| place(number, 64)));
     assert!(index.lookup_over(hash(7, 701), &mut found, || ()).is_some(), "a neighbour has no floor");
     let published = index.publish(tag, place(4, 64), number);
-    assert_eq!(published, Published::Inserted { older: 3, newer: 0, may_be_below: false });
+    assert_eq!(published, Published::Inserted { older: 3, newer: 0, is_over: false, may_be_below: false });
     let published = index.publish(hash(7, 702), place(702, 64), |_| (0, 0));
-    assert_eq!(published, Published::Inserted { older: 0, newer: 0, may_be_below: true });
+    assert_eq!(published, Published::Inserted { older: 0, newer: 0, is_over: false, may_be_below: true });
     assert_eq!(index.len(), 7);
     // Under a floor nothing more comes to memory.
     let all = index.pull_up(tag, &[place(9, 64)], false, || panic!("it is not asked"), |_| panic!("none comes"));

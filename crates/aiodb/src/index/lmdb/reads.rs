@@ -3,7 +3,7 @@
 use super::LmdbIndex;
 use crate::index::chain::VersionChain;
 use crate::index::codec::decode_chain;
-use crate::index::memtable::parts::Chains;
+use crate::index::memtable::parts::ChainList;
 use crate::index::memtable::{RangeQuery, Reached};
 use crate::{Error, Result};
 
@@ -26,12 +26,12 @@ impl LmdbIndex {
     }
 
     /// Keys of a range, with their entries. Says how far it came.
-    pub(crate) fn range(&self, query: RangeQuery<'_>) -> Result<(Chains, Reached)> {
+    pub(crate) fn range(&self, query: RangeQuery<'_>) -> Result<(ChainList, Reached)> {
         let RangeQuery { range, backward, limit, newest, .. } = query;
         let env = self.env();
         let failed = |e: heed::Error| self.failed(&e);
         let txn = env.as_ref().ok_or(Error::Closed)?.read_txn().map_err(failed)?;
-        let (mut found, mut reached) = (Chains::new(), Reached::End);
+        let (mut found, mut reached) = (ChainList::new(), Reached::End);
         let mut taken = 0;
         let mut take = |item: heed::Result<(&[u8], &[u8])>| {
             let (key, value) = item.map_err(failed)?;
@@ -41,11 +41,12 @@ impl LmdbIndex {
             }
             let mut chain = VersionChain::default();
             self.add_committed(value, newest, &mut chain)?;
-            found.insert(key.into(), chain);
+            found.push((key.into(), chain));
             Ok(())
         };
         if backward {
             self.database.rev_range(&txn, &range).map_err(failed)?.take(limit).try_for_each(&mut take)?;
+            found.reverse();
         } else {
             self.database.range(&txn, &range).map_err(failed)?.take(limit).try_for_each(&mut take)?;
         }

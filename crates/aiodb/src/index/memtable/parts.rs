@@ -19,6 +19,9 @@ pub(crate) const MAX_PART_KEYS: usize = if cfg!(feature = "shuttle") { 4 } else 
 /// Index keys with what a look-up has found of them.
 pub(crate) type Chains = BTreeMap<StoredKey, VersionChain>;
 
+/// The same in the order of the keys, of layers that find them in order.
+pub(crate) type ChainList = Vec<(StoredKey, VersionChain)>;
+
 /// Parts in order, each a `P` behind its first key: it has the keys from there on, up to the next part's first key. The first part begins
 /// before all keys.
 struct Parts<P> {

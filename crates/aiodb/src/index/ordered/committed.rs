@@ -6,7 +6,7 @@ use crate::Result;
 use crate::index::accounting::ChunkBytes;
 use crate::index::chain::VersionChain;
 use crate::index::lmdb::LmdbIndex;
-use crate::index::memtable::parts::Chains;
+use crate::index::memtable::parts::ChainList;
 use crate::index::memtable::{ImmutableMemtable, MemtableRoom, RangeQuery, Reached};
 use crate::index::range_tombstones::{RangeTombstone, Ranges, Urgency};
 use crate::index::runs::lookup::RunLookup;
@@ -66,7 +66,7 @@ impl<D: Device> Committed<D> {
     }
 
     /// Committed keys of a range, with their entries. Says how far it came.
-    pub(super) fn range(&self, query: RangeQuery<'_>, walk: &mut RunWalk<D>) -> Result<(Chains, Reached)> {
+    pub(super) fn range(&self, query: RangeQuery<'_>, walk: &mut RunWalk<D>) -> Result<(ChainList, Reached)> {
         match self {
             Committed::Lmdb(lmdb) => lmdb.range(query),
             Committed::Runs(runs) => runs.range(query, walk),

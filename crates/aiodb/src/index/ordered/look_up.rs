@@ -7,7 +7,7 @@ use super::OrderedIndex;
 use crate::cache::Place;
 use crate::index::chain::{Superseded, VersionChain};
 use crate::index::codec::{Key, encode_key};
-use crate::index::memtable::parts::Chains;
+use crate::index::memtable::parts::{ChainList, Chains};
 use crate::index::memtable::{KeyRange, RangeQuery, Reached};
 use crate::index::range_tombstones::RangeTombstone;
 use crate::index::runs::lookup::{AwaitedBytes, RunLookup};
@@ -100,7 +100,7 @@ impl<D: Device> OrderedIndex<D> {
         limit: usize,
         view: &View,
         walk: &mut RunWalk<D>,
-    ) -> Result<(Chains, Reached)> {
+    ) -> Result<(ChainList, Reached)> {
         // Newest first, as in a look-up; the range tombstones before everything, since they are forgotten last.
         let deletes = if self.ranges.len() == 0 { Vec::new() } else { self.ranges.all() };
         let query = RangeQuery { range, whole: range, backward, limit, newest: view.sequence, cached: view.cached };
@@ -117,15 +117,8 @@ impl<D: Device> OrderedIndex<D> {
         };
         let reached = self.add_version_range(reached, query, &mut above, walk)?;
         let within = reached.part_of(range, backward);
-        // Few keys have entries above the committed ones.
-        let mut found = committed;
-        for (key, mut chain) in above {
-            if let Some(below) = found.get(&key) {
-                chain.add_below(below, view.sequence);
-            }
-            found.insert(key, chain);
-        }
-        found.retain(|key, chain| {
+        let mut found = if above.is_empty() { committed } else { merged(above, committed, view.sequence) };
+        found.retain_mut(|(key, chain)| {
             if !RangeBounds::<[u8]>::contains(&within, &**key) {
                 return false;
             }
@@ -302,4 +295,21 @@ impl<D: Device> OrderedIndex<D> {
         insert_seen(versions, view.sequence, &mut asked.chain);
         asked.chain.add_below(&found, view.sequence);
     }
+}
+
+/// The keys of both layers in order, each with what the upper one has of it first.
+fn merged(above: Chains, below: ChainList, newest: u64) -> ChainList {
+    let mut found = Vec::with_capacity(above.len() + below.len());
+    let mut below = below.into_iter().peekable();
+    for (key, mut chain) in above {
+        while let Some(earlier) = below.next_if(|(other, _)| *other < key) {
+            found.push(earlier);
+        }
+        if let Some((_, under)) = below.next_if(|(other, _)| *other == key) {
+            chain.add_below(&under, newest);
+        }
+        found.push((key, chain));
+    }
+    found.extend(below);
+    found
 }

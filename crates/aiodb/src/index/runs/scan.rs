@@ -11,7 +11,7 @@ use super::inputs::Inputs;
 use super::set::{Run, RunSet};
 use crate::budget::{Held, Part};
 use crate::index::chain::{Entry, VersionChain};
-use crate::index::memtable::parts::Chains;
+use crate::index::memtable::parts::{ChainList, StoredKey};
 use crate::index::memtable::{RangeQuery, Reached};
 use crate::io::{Device, UNIT_BYTES};
 use crate::{Error, Result};
@@ -63,9 +63,9 @@ impl<D: Device> RunWalk<D> {
 impl<D: Device> Runs<D> {
     /// Keys of a range, with their entries. Says how far it came. Keys that were deleted may be among them. A walk that is not new was
     /// left by a step of the same scan that has come to where this range begins.
-    pub(crate) fn range(&self, query: RangeQuery<'_>, walk: &mut RunWalk<D>) -> Result<(Chains, Reached)> {
+    pub(crate) fn range(&self, query: RangeQuery<'_>, walk: &mut RunWalk<D>) -> Result<(ChainList, Reached)> {
         let RangeQuery { range, limit, newest, .. } = query;
-        let (mut found, mut reached) = (Chains::new(), Reached::End);
+        let (mut found, mut reached) = (ChainList::new(), Reached::End);
         let set = self.set()?;
         // After an error nothing is left of the walk.
         let mut taken = match walk.take(&set, query) {
@@ -73,10 +73,8 @@ impl<D: Device> Runs<D> {
             None => self.begin_walk(&set, query)?,
         };
         let RunWalk { inputs, ahead, .. } = &mut taken;
-        let mut key = Vec::new();
         while let Some(next) = inputs.key().filter(|key| RangeBounds::<[u8]>::contains(&range, *key)) {
-            key.clear();
-            key.extend_from_slice(next);
+            let key = StoredKey::from(next);
             let mut chain = VersionChain::default();
             while let Some(cursor) = inputs.at(&key) {
                 if !chain.is_complete() {
@@ -84,11 +82,16 @@ impl<D: Device> Runs<D> {
                 }
                 inputs.advance(&set, ahead.as_deref_mut())?;
             }
-            found.insert(key[..].into(), chain);
+            if found.len() + 1 == limit {
+                reached = Reached::Key(key[..].into());
+            }
+            found.push((key, chain));
             if found.len() == limit {
-                reached = Reached::Key(key.into());
                 break;
             }
+        }
+        if query.backward {
+            found.reverse();
         }
         *walk = taken;
         Ok((found, reached))

@@ -84,7 +84,7 @@ impl<D: Device> Upkeep<D> {
         append.form = named.form;
         append.moved = Some((Origin { segment: location.segment, offset: location.offset }, named.sequence));
         append.separate = self.stays_or_becomes_separate(generation, named.separate.is_some(), &append);
-        let operation = Operation { generation: Some(Arc::clone(generation)), append, hash: old.hash };
+        let operation = Operation { generation: Some(Arc::clone(generation)), append, hash: old.hash, over: None };
         let one = Move { operation, looked_up };
         let still_current = |one: &Move<'_>| self.still_current(one);
         self.move_in_batches(&mut [one], still_current, |_, _| {

@@ -195,7 +195,7 @@ fn a_record_of_another_sequence_is_not_the_one_that_is_moved() {
             let mut append = Record::new(Kind::Put, generation.id, &key, b"value");
             let origin = Origin { segment: entry.location.segment, offset: entry.location.offset };
             append.moved = Some((origin, sequence));
-            let operation = Operation { generation: Some(Arc::clone(&generation)), append, hash: 0 };
+            let operation = Operation { generation: Some(Arc::clone(&generation)), append, hash: 0, over: None };
             let one = Move { operation, looked_up: Some(looked_up.clone()) };
             assert_eq!(engine.still_current(&one), Some(is_current), "{}", kind.name());
             let mut moved = entry.clone();
@@ -264,7 +264,7 @@ fn moves_of_other_tables_do_not_care_for_memtables_of_runs() {
         moved: Some((Origin { segment: 0, offset: 0 }, 1)),
         ..Record::new(Kind::Put, generation.id, b"key", b"value")
     };
-    let operation = Operation { generation: Some(generation), append, hash: 1 };
+    let operation = Operation { generation: Some(generation), append, hash: 1, over: None };
     let asked = AtomicU64::new(0);
     let is_current = |_: &Move<'_>| {
         if asked.fetch_add(1, Ordering::Relaxed) == 0 {

@@ -118,6 +118,8 @@ impl<D: Device> WritePath<D> {
         self.change_tables(Kind::TableTruncate, old, name, &id.to_le_bytes(), || {
             self.forget_generation(|| self.catalog.apply_create(name, &slot.settings, id));
         })?;
+        // Caches know tables by their numbers.
+        self.balance_memory(self.pace());
         self.publish_appended()
     }
 

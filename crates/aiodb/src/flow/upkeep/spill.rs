@@ -262,7 +262,8 @@ impl<D: Device> Upkeep<D> {
             self.pull_up(generation, index, hash, true)?;
             Ok(!generation.is_gone())
         };
-        let outcome = spill.advance(&self.spilled, &Above { index, is_old: &is_old, pull_up: &pull_up });
+        let step_tags = self.options.spill_step_tags.max(1);
+        let outcome = spill.advance(&self.spilled, &Above { index, is_old: &is_old, pull_up: &pull_up, step_tags });
         let ends = outcome.as_ref().map_or(!spill.is_giving_up(), |progress| *progress != Progress::Part);
         let in_vain = spill.gave_up() == 0 || matches!(outcome, Ok(Progress::TakenBack));
         match outcome {

@@ -60,6 +60,7 @@ impl<D: Device> WritePath<D> {
     /// The manifest alone has modes: they say nothing of what is on disk, so no record of the log is needed, and earlier programs pass over them.
     /// The caller holds `changing`.
     fn change_modes(&self, name: &str, modes: TableModes) -> Result<()> {
+        let _phase = InPhase::enter(&self.device, Phase::TableModes);
         let Some(before) = self.catalog.set_modes(name, modes) else { return Ok(()) };
         let pace = self.pace();
         self.balance_memory(pace);

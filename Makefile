@@ -229,7 +229,13 @@ RACES := EpochMovesUnderReaders:interleavings_of_pins \
 	OldLookUpBelieved:interleavings_of_moves_and_commits \
 	BatchTornBySwap:interleavings_of_batches_and_swaps BatchSeenInPart:interleavings_of_batches_and_gets \
 	TableChangeMissed:interleavings_of_checkpoints_and_changes_of_tables \
-	FrozenVersionsUnseen:interleavings_of_snapshots_and_spills
+	FrozenVersionsUnseen:interleavings_of_snapshots_and_spills \
+	MemtableBoundKept:interleavings_of_budgets_and_memtables \
+	SlotsMeasuredEarly:interleavings_of_slots_that_are_counted \
+	PreferencesLostWithShard:interleavings_of_budgets_and_refused_blocks \
+	SpillBesideCheckpoint:interleavings_of_spills_and_checkpoints \
+	CheckpointAmidSpill:interleavings_of_spills_and_checkpoints \
+	ModesLostByTruncate:interleavings_of_modes_and_everything_else
 
 .PHONY: race-planted
 race-planted: compiler ## Plant races in the engine one by one: its threads' orders must show each (SCHEDULES=)

@@ -7,7 +7,7 @@ use aiodb_sim::minimise::{minimise, part_of};
 use aiodb_sim::report::Report;
 use aiodb_sim::run::{Violation, run};
 use aiodb_sim::script::Script;
-use aiodb_sim::workload::{FIRST_MODED, Tables, script};
+use aiodb_sim::workload::{FIRST_PRESSED, Tables, script};
 use clap::{Parser, ValueEnum};
 
 /// Runs aiodb on a simulated machine with seeded crashes and faults, against a reference model.
@@ -15,7 +15,7 @@ use clap::{Parser, ValueEnum};
 #[command(version)]
 struct Arguments {
     /// The first seed.
-    #[arg(long, default_value_t = FIRST_MODED)]
+    #[arg(long, default_value_t = FIRST_PRESSED)]
     from: u64,
     /// How many seeds; without --minutes, 1000.
     #[arg(long)]

@@ -6,8 +6,8 @@ use crate::report::Report;
 use crate::run::{Violation, run};
 use crate::workload::{
     FIRST_AIMED, FIRST_BESIDE, FIRST_BOUNDED, FIRST_COMPRESSED, FIRST_FILTERED, FIRST_INGESTED, FIRST_INLINE,
-    FIRST_MODED, FIRST_OUTGROWN, FIRST_SORTED, FIRST_SPILLED, FIRST_SWAPPED, FIRST_TIMED, FIRST_WAITING, Tables,
-    script,
+    FIRST_MODED, FIRST_OUTGROWN, FIRST_PRESSED, FIRST_SORTED, FIRST_SPILLED, FIRST_SWAPPED, FIRST_TIMED, FIRST_WAITING,
+    Tables, script,
 };
 
 /// How a planted bug was found.
@@ -44,7 +44,8 @@ pub fn hunt(bug: Bug, seeds: u64) -> Option<Found> {
         | Bug::DeleteOverSpilled
         | Bug::SpilledNotMoved => (&[FIRST_OUTGROWN][..], Tables::Hash),
         Bug::NamesForgotten => (&[FIRST_SWAPPED][..], Tables::Any),
-        Bug::ModesForgotten => (&[FIRST_MODED][..], Tables::Any),
+        Bug::ModesForgotten | Bug::ModesLostByTruncate => (&[FIRST_MODED][..], Tables::Any),
+        Bug::GivenUpStillCounted | Bug::CheckpointAmidSpill => (&[FIRST_PRESSED][..], Tables::Hash),
         Bug::FilterLeftOutHidesKeys => (&[FIRST_MODED, FIRST_OUTGROWN][..], Tables::Any),
         Bug::ReplayedTwice => (&[FIRST_SORTED][..], Tables::Lsm),
         bug if bug.is_of_runs() => (&[FIRST_SORTED][..], Tables::Lsm),

@@ -112,6 +112,7 @@ impl Run<'_> {
             Action::WaitDurable => self.wait_durable()?,
             Action::Checkpoint => self.checkpoint()?,
             Action::Memory(above) => self.set_memory(above)?,
+            Action::NextMemory(above) => self.set_next_memory(above)?,
             Action::Step(step) => self.step(step)?,
             Action::Steps(step, times) => self.steps(step, times)?,
             Action::Verify => self.verify()?,

@@ -62,6 +62,10 @@ pub struct Setup {
     pub versions_in_memory: usize,
     /// Memory for the keys of a `hash` table, in bytes; without, it has all of them.
     pub hash_bytes: Option<u64>,
+    /// Whether only one of three processes has that much, and the others have none, or all they need.
+    pub hash_bytes_change: bool,
+    /// Tags of a `hash` table that a step of a spill takes, unless one shard has more.
+    pub spill_step_tags: usize,
     /// Memory for filters of sorted runs, in bytes, in one of three processes; the others have none, or all they need.
     pub filter_bytes: Option<u64>,
     /// Whether work behind the scenes goes on during backups.
@@ -319,6 +323,8 @@ pub enum Action {
     Modes(usize, TableModes),
     /// The budget of memory is set to so many bytes more than the least, or left to the store.
     Memory(Option<u64>),
+    /// The next process begins with a budget of so many bytes more than the least.
+    NextMemory(u64),
     /// A bit of background work.
     Step(Step),
     /// The same bit of background work, so many times.

@@ -149,7 +149,11 @@ impl<'a> Run<'a> {
             merge_operators: MergeOperators::default().with(Operands),
             compaction_filters: CompactionFilters::default().with(Droppings(Arc::clone(&self.watch))),
             versions_in_memory: setup.versions_in_memory,
-            hash_bytes: setup.hash_bytes,
+            hash_bytes: setup.hash_bytes.map(|bytes| match setup.hash_bytes_change {
+                true => [bytes, u64::MAX, 0][self.openings as usize % 3],
+                false => bytes,
+            }),
+            spill_step_tags: setup.spill_step_tags,
             filter_bytes: setup.filter_bytes.map(|bytes| [u64::MAX, bytes, 0][self.openings as usize % 3]),
             rebuild_index: rebuild,
             background: false,

@@ -7,6 +7,9 @@ use crate::model::{Effect, Held, Model};
 use crate::script::key_bytes;
 use crate::state::{Run, Violation};
 
+/// What every budget leaves to buffers.
+const BUFFER_BYTES: u64 = 8 << 20;
+
 impl Run<'_> {
     /// Makes everything durable.
     pub(crate) fn sync(&mut self) -> Result<(), Violation> {
@@ -22,16 +25,41 @@ impl Run<'_> {
 
     /// Sets the budget of memory to so many bytes more than the least, which the store says when it refuses less.
     pub(crate) fn set_memory(&mut self, above: Option<u64>) -> Result<(), Violation> {
-        let bytes = match (above, self.db().set_memory_bytes(Some(1))) {
-            (None, Err(Error::TooLittleMemory { .. })) => None,
-            (Some(above), Err(Error::TooLittleMemory { least, .. })) => Some(least + above),
-            (_, outcome) => return self.unexpected("a budget of one byte", outcome),
-        };
+        let Some(least) = self.least_memory()? else { return Ok(()) };
+        let bytes = above.map(|above| least + above);
         let outcome = self.db().set_memory_bytes(bytes);
         if outcome.is_ok() {
             self.memory_bytes = bytes;
+            self.check_memory()?;
         }
         self.done("a budget", outcome, |_| {})
+    }
+
+    /// Has the next process begin with a budget of so many bytes more than the least.
+    pub(crate) fn set_next_memory(&mut self, above: u64) -> Result<(), Violation> {
+        if let Some(least) = self.least_memory()? {
+            self.memory_bytes = Some(least + above);
+        }
+        Ok(())
+    }
+
+    /// The least budget, which the store says when it refuses less, unless it refuses everything.
+    fn least_memory(&mut self) -> Result<Option<u64>, Violation> {
+        match self.db().set_memory_bytes(Some(1)) {
+            Err(Error::TooLittleMemory { least, .. }) => Ok(Some(least)),
+            outcome => self.unexpected("a budget of one byte", outcome).map(|()| None),
+        }
+    }
+
+    /// Caches have at once no more than is left of a new budget: the store has no threads that would come back to them.
+    fn check_memory(&self) -> Result<(), Violation> {
+        let memory = self.db().stats().memory;
+        let others = memory.run_bytes + memory.hash_bytes + memory.batch_bytes + BUFFER_BYTES;
+        let caches = memory.block_cache_bytes + memory.cache_bytes;
+        if caches > memory.budget_bytes.saturating_sub(others) {
+            return Err(format!("caches have too much: {memory:?}"));
+        }
+        Ok(())
     }
 
     /// Remembers how far the log has come.

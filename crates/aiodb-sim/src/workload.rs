@@ -12,6 +12,7 @@ mod maker;
 mod modes;
 mod operations;
 mod outgrown;
+mod pressed;
 mod ranges;
 mod runs;
 mod scene;
@@ -26,8 +27,8 @@ use fastrand::Rng;
 use maker::Maker;
 pub use ranges::{
     FIRST_AHEAD, FIRST_AIMED, FIRST_BESIDE, FIRST_BOUNDED, FIRST_BUDGETED, FIRST_CACHED, FIRST_COMPRESSED,
-    FIRST_FILTERED, FIRST_INGESTED, FIRST_INLINE, FIRST_MODED, FIRST_OUTGROWN, FIRST_SORTED, FIRST_SPILLED,
-    FIRST_SQUEEZED, FIRST_STAGED, FIRST_SWAPPED, FIRST_TIMED, FIRST_WAITING, FIRST_WHOLE,
+    FIRST_FILTERED, FIRST_INGESTED, FIRST_INLINE, FIRST_MODED, FIRST_OUTGROWN, FIRST_PRESSED, FIRST_SORTED,
+    FIRST_SPILLED, FIRST_SQUEEZED, FIRST_STAGED, FIRST_SWAPPED, FIRST_TIMED, FIRST_WAITING, FIRST_WHOLE,
 };
 use scene::Scene;
 use trouble::Trouble;
@@ -104,6 +105,7 @@ pub fn script(seed: u64, tables: Tables) -> Script {
         _ => script,
     };
     let script = if (FIRST_MODED..FIRST_BOUNDED).contains(&seed) { modes::with_modes(script) } else { script };
+    let script = if (FIRST_PRESSED..FIRST_BOUNDED).contains(&seed) { pressed::pressed(script) } else { script };
     if (FIRST_SWAPPED..FIRST_BOUNDED).contains(&seed) { swaps::with_swaps(script) } else { script }
 }
 
@@ -148,6 +150,8 @@ fn setup(seed: u64, tables: Tables, random: &mut Rng) -> Setup {
         works_beside_backups: false,
         versions_in_memory: Options::default().versions_in_memory,
         hash_bytes: None,
+        hash_bytes_change: false,
+        spill_step_tags: Options::default().spill_step_tags,
         filter_bytes: None,
         index_needs: (seed >= FIRST_BOUNDED).then_some(INDEX_NEEDS),
         directories: if whole && random.u8(..4) == 0 { random.usize(2..=3) } else { 1 },
@@ -160,7 +164,8 @@ fn scene(seed: u64, tables: Tables) -> Option<Scene> {
         ..FIRST_TIMED => Scene::FIRST,
         FIRST_TIMED..FIRST_WAITING => Scene::TIMED,
         FIRST_WAITING..FIRST_SORTED => Scene::WAITING,
-        FIRST_SORTED..FIRST_BOUNDED => &Scene::ALL,
+        FIRST_SORTED..FIRST_PRESSED => &Scene::ALL,
+        FIRST_PRESSED..FIRST_BOUNDED => Scene::PRESSED,
         FIRST_BOUNDED.. => &[Scene::Filled],
     };
     let number = seed.checked_sub(FIRST_STAGED)? as usize % (2 * scenes.len());

@@ -4,8 +4,8 @@ use aiodb_sim::report::Report;
 use aiodb_sim::run::run;
 use aiodb_sim::workload::{
     FIRST_AHEAD, FIRST_AIMED, FIRST_BESIDE, FIRST_BOUNDED, FIRST_BUDGETED, FIRST_CACHED, FIRST_COMPRESSED,
-    FIRST_FILTERED, FIRST_INGESTED, FIRST_INLINE, FIRST_MODED, FIRST_OUTGROWN, FIRST_SORTED, FIRST_SPILLED,
-    FIRST_SQUEEZED, FIRST_STAGED, FIRST_TIMED, FIRST_WAITING, FIRST_WHOLE, Tables, script,
+    FIRST_FILTERED, FIRST_INGESTED, FIRST_INLINE, FIRST_MODED, FIRST_OUTGROWN, FIRST_PRESSED, FIRST_SORTED,
+    FIRST_SPILLED, FIRST_SQUEEZED, FIRST_STAGED, FIRST_TIMED, FIRST_WAITING, FIRST_WHOLE, Tables, script,
 };
 
 /// Of each kind: crashes after a number of steps, crashes inside phases, and all operations.
@@ -112,6 +112,7 @@ fn what_was_acknowledged_survives_faults_at_any_step() {
         FIRST_BUDGETED,
         FIRST_SQUEEZED,
         FIRST_MODED,
+        FIRST_PRESSED,
     ];
     let staged = both.into_iter().chain([FIRST_CACHED, FIRST_TIMED]).map(|first| (first, STAGED_SEEDS));
     let ranges = [(0, SEEDS), (FIRST_AIMED, SEEDS), (FIRST_WHOLE, SEEDS)].into_iter().chain(staged);

@@ -267,6 +267,9 @@ pub struct Options {
     /// For tests: when so many superseded records have gathered in memory for snapshots, they are brought to a file. Default 65,536.
     #[doc(hidden)]
     pub versions_in_memory: usize,
+    /// For tests: so many tags of a `hash` table are written, or given up by memory, in one step of a spill, unless one shard has more. Default 32,768.
+    #[doc(hidden)]
+    pub spill_step_tags: usize,
 }
 
 /// When sorted runs are merged.
@@ -315,6 +318,7 @@ impl Default for Options {
             waiting_range_deletes: 1024,
             merge_policy: MergePolicy::default(),
             versions_in_memory: 64 << 10,
+            spill_step_tags: 32 << 10,
         }
     }
 }

@@ -215,6 +215,20 @@ pub enum Bug {
     BatchTornBySwap,
     /// A get that finds a record of a batch does not wait for the others.
     BatchSeenInPart,
+    /// A memtable does not learn that its bound has fallen with the budget of memory.
+    MemtableBoundKept,
+    /// The memory of a shard of slots is asked for before its lock is held, and counted as what it was when it changes.
+    SlotsMeasuredEarly,
+    /// The memory of slots that a spill has given up still counts.
+    GivenUpStillCounted,
+    /// A truncate leaves the table without its modes.
+    ModesLostByTruncate,
+    /// A shard of a cache that begins anew, with blocks of another length, does not know which tables it prefers and which it refuses.
+    PreferencesLostWithShard,
+    /// A checkpoint is made while shards give up places to a run that it does not name.
+    CheckpointAmidSpill,
+    /// Shards give up places between the position of a checkpoint and the last index that it encodes.
+    SpillBesideCheckpoint,
 }
 
 #[cfg(feature = "planted-bugs")]
@@ -243,7 +257,7 @@ mod switch {
 
     impl Bug {
         /// Bugs that one thread is enough for: the simulator finds them.
-        pub const ALL: [Bug; 86] = [
+        pub const ALL: [Bug; 89] = [
             Bug::AckBeforeFlush,
             Bug::EarlierBatchesUnflushed,
             Bug::SegmentHeaderUnflushed,
@@ -330,6 +344,9 @@ mod switch {
             Bug::NamesForgotten,
             Bug::ReplayedTwice,
             Bug::FilterLeftOutHidesKeys,
+            Bug::GivenUpStillCounted,
+            Bug::ModesLostByTruncate,
+            Bug::CheckpointAmidSpill,
         ];
 
         /// Whether only tables of kind `lsm` run into it.
@@ -339,7 +356,7 @@ mod switch {
 
         /// Bugs that several threads run into: `tests/interleavings/` and the one of epochs find them. The simulator sees
         /// the bugs that need no more than a write that waits while another thread goes on.
-        pub const OF_THREADS: [Bug; 19] = [
+        pub const OF_THREADS: [Bug; 23] = [
             Bug::EpochMovesUnderReaders,
             Bug::DeleteGoneEarly,
             Bug::LateBaseHidesOperands,
@@ -359,6 +376,10 @@ mod switch {
             Bug::ClaimUnseen,
             Bug::OldLookUpBelieved,
             Bug::FoldOverlooksLater,
+            Bug::MemtableBoundKept,
+            Bug::SlotsMeasuredEarly,
+            Bug::PreferencesLostWithShard,
+            Bug::SpillBesideCheckpoint,
         ];
     }
 }

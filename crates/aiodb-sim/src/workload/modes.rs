@@ -54,7 +54,7 @@ pub(super) fn with_modes(mut script: Script) -> Script {
 }
 
 /// Modes that a table of this kind can have.
-fn modes(kind: IndexKind, random: &mut Rng) -> TableModes {
+pub(super) fn modes(kind: IndexKind, random: &mut Rng) -> TableModes {
     use StorageMode::{Auto, Disk, Memory};
     let values = [Auto, Memory, Memory, Disk][random.usize(..4)];
     let keys = match kind {

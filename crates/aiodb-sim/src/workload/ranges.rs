@@ -66,8 +66,12 @@ pub const FIRST_SQUEEZED: u64 = 180_000_000_000;
 /// From here on tables change what memory keeps of them. Lower seeds stay as they are, for the faults that they once found.
 pub const FIRST_MODED: u64 = 190_000_000_000;
 
+/// From here on spills take many steps, each process has another part of the memory for keys of `hash` tables, and half of the seeds have a scene of
+/// spills, budgets or modes, with crashes aimed at their steps. Lower seeds stay as they are, for the faults that they once found.
+pub const FIRST_PRESSED: u64 = 200_000_000_000;
+
 /// From here on tables are swapped. Lower seeds stay as they are, for the faults that they once found.
-pub const FIRST_SWAPPED: u64 = 200_000_000_000;
+pub const FIRST_SWAPPED: u64 = 210_000_000_000;
 
 /// From here on seeds have an ordered index that finds no room on a full disk, and half of them fill the disk and empty the
 /// store again. Lower seeds stay as they are, for the faults that they once found.

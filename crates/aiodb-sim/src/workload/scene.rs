@@ -47,6 +47,14 @@ pub(super) enum Scene {
     HalfEdited,
     /// The disk is full, for the ordered index too, and the store is emptied.
     Filled,
+    /// Keys of a `hash` table come to runs in many steps, with writes, checkpoints and crashes between them and in them.
+    Spilling,
+    /// The budget of memory falls below what there is, and rises again, with crashes in the change.
+    Squeezed,
+    /// The modes of a table change while it is brought to memory, emptied or dropped, with crashes in the change.
+    Switched,
+    /// The store is opened with less memory than it had, and with more.
+    Lessened,
 }
 
 impl Scene {
@@ -79,6 +87,9 @@ impl Scene {
         Scene::Vacuous,
         Scene::HalfEdited,
     ];
+
+    /// The scenes of seeds from [`FIRST_PRESSED`](super::FIRST_PRESSED) on.
+    pub(super) const PRESSED: &[Scene] = &[Scene::Spilling, Scene::Squeezed, Scene::Switched, Scene::Lessened];
 
     /// Whether it is about the ordered index.
     pub(super) fn is_of_ordered(self) -> bool {
@@ -122,6 +133,16 @@ impl Scene {
                 }
             }
             Scene::Recycled => setup.cache_bytes = 256 << 10,
+            Scene::Spilling => {
+                setup.keys = setup.keys.max(SCATTERED);
+                if !setup.tables.contains(&IndexKind::Hash) {
+                    setup.tables.push(IndexKind::Hash);
+                }
+            }
+            Scene::Squeezed | Scene::Switched | Scene::Lessened => {
+                setup.cache_bytes = 256 << 10;
+                setup.keys = setup.keys.max(SCATTERED);
+            }
             Scene::Counted => *trouble = Trouble::None,
             Scene::Damaged => (*trouble, setup.cache_bytes) = (Trouble::None, 0),
         }

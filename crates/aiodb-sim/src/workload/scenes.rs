@@ -3,6 +3,7 @@
 //! nothing else; which run has it, and what it needs of the setup, says `scene`.
 
 mod later;
+mod memory;
 mod sorted;
 
 use aiodb::{Durability, Step};
@@ -108,6 +109,10 @@ impl Maker {
             Scene::Vacuous => self.delete_nothing(),
             Scene::HalfEdited => self.edit_by_halves(),
             Scene::Filled => self.fill_and_empty(),
+            Scene::Spilling => self.spill_by_steps(),
+            Scene::Squeezed => self.squeeze(),
+            Scene::Switched => self.switch_modes(),
+            Scene::Lessened => self.lessen(),
         }
     }
 

@@ -167,8 +167,8 @@ impl<D: Device> Db<D> {
     }
 
     /// Changes what the store may take of memory from now on, see [`Options::memory_bytes`]; `None` leaves it to the store. Memtables and caches
-    /// come there in some seconds, and no call waits for that; in a store without threads of its own caches are there when this returns. Fails
-    /// with [`Error::TooLittleMemory`].
+    /// come there in some seconds, and no call waits for that; in a store without threads of its own caches are there when this returns, and
+    /// memtables with the next writes. Fails with [`Error::TooLittleMemory`].
     pub fn set_memory_bytes(&self, bytes: Option<u64>) -> Result<()> {
         self.engine.check_open()?;
         self.engine.set_memory_bytes(bytes)

@@ -29,6 +29,7 @@ use hashbrown::HashTable;
 
 use super::arena::{Address, Blocks, Cached, Pages, entry_bytes, page_bytes};
 use super::{Place, Preferences};
+use crate::planted::{self, Bug};
 use ghosts::Ghosts;
 use queues::{Class, Queues};
 
@@ -157,7 +158,9 @@ impl Shard {
         if !may_stay && blocks_of(wanted, page_bytes()).1 != block_bytes {
             // Without memory for another one this stays as it is.
             let Ok(mut other) = Shard::new(budget_bytes, self.blocks.pages()) else { return Fitted::Wholly };
-            other.preferences = Arc::clone(&self.preferences);
+            if !planted::is_on(Bug::PreferencesLostWithShard) {
+                other.preferences = Arc::clone(&self.preferences);
+            }
             return Fitted::Replaced(Box::new(std::mem::replace(self, other)));
         }
         if block_bytes == 0 {

@@ -78,10 +78,8 @@ impl<D: Device> Engine<D> {
         if recovered.rebuilt {
             unless_full(engine.checkpoint())?;
         }
-        if engine.options.read_only {
-            // What was replayed cannot be given back, and nobody looks before the first read.
-            engine.balance_memory(Pace::AtOnce);
-        }
+        // What was replayed cannot be given back, and tables that it has emptied have other numbers. Nobody looks before the first read.
+        engine.balance_memory(Pace::AtOnce);
         let _ = engine.recovered.set(recovered);
         engine.dropping.begin();
         engine.catalog.generations().iter().for_each(|generation| engine.warming.ask(generation));

@@ -61,6 +61,7 @@ impl<D: Device> WritePath<D> {
     /// The manifest alone has modes: they say nothing of what is on disk, so no record of the log is needed, and earlier programs pass over them.
     /// The caller holds `changing`.
     fn change_modes(&self, name: &str, modes: TableModes) -> Result<()> {
+        let _phase = InPhase::enter(&self.device, Phase::TableModes);
         let Some(before) = self.catalog.set_modes(name, modes) else { return Ok(()) };
         let pace = self.pace();
         self.balance_memory(pace);
@@ -119,6 +120,8 @@ impl<D: Device> WritePath<D> {
         self.change_tables(Kind::TableTruncate, old.id, name, &id.to_le_bytes(), || {
             self.forget_generation(|| self.catalog.apply_create(name, &old.settings, id));
         })?;
+        // Caches know tables by their numbers.
+        self.balance_memory(self.pace());
         self.publish_appended()
     }
 

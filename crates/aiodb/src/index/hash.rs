@@ -171,6 +171,7 @@ impl HashIndex {
         if counts_early {
             self.count_change(hash);
         }
+        let early = planted::is_on(Bug::SlotsMeasuredEarly).then(|| self.read(shard_of(hash)).memory_bytes());
         let mut shard = self.write(shard_of(hash));
         let (run, has_floor) = shard.places(slot.tag());
         if run.clone().any(|position| shard.slot(position).granule() == slot.granule()) {
@@ -182,7 +183,7 @@ impl HashIndex {
             let is_older = |&position: &usize| order(self.location(shard.slot(position))) < age;
             position = run.clone().find(is_older).unwrap_or(run.end);
         }
-        let before = shard.memory_bytes();
+        let before = early.unwrap_or_else(|| shard.memory_bytes());
         shard.insert(position, slot);
         let (mut older, newer) = (run.end - position, position - run.start);
         let over = over.and_then(|over| shard.find(slot.tag(), self.granule(over)));
@@ -244,6 +245,11 @@ impl HashIndex {
     pub fn memory_bytes(&self) -> usize {
         let slots: usize = (0..SHARDS).map(|shard| self.read(shard).memory_bytes()).sum();
         slots + size_of_val(&*self.shards)
+    }
+
+    /// Bytes of memory that count as held, which are [`HashIndex::memory_bytes`] while nobody changes the index.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.held.bytes()
     }
 
     /// Calls `f` for each location, shard by shard, under the shard's read lock: `f` must not change the index.

@@ -85,6 +85,8 @@ pub enum Phase {
     IndexCommit,
     /// Sorted runs of an index are merged.
     Merge,
+    /// Places of a `hash` table come to a run, or runs of such tables are merged.
+    Spill,
     /// The indexes' durable state is brought up to the log.
     Checkpoint,
     /// The log leaves a segment and goes on in another one.
@@ -101,18 +103,23 @@ pub enum Phase {
     TableTruncate,
     /// Tables get other names.
     TableRename,
+    /// What memory keeps of a table by preference changes.
+    TableModes,
+    /// The budget of memory changes.
+    Budget,
     /// A store is opened.
     Recovery,
 }
 
 impl Phase {
     /// All of them.
-    pub const ALL: [Phase; 14] = [
+    pub const ALL: [Phase; 17] = [
         Phase::Append,
         Phase::Flush,
         Phase::Publish,
         Phase::IndexCommit,
         Phase::Merge,
+        Phase::Spill,
         Phase::Checkpoint,
         Phase::Cut,
         Phase::ReclaimMove,
@@ -121,6 +128,8 @@ impl Phase {
         Phase::TableDrop,
         Phase::TableTruncate,
         Phase::TableRename,
+        Phase::TableModes,
+        Phase::Budget,
         Phase::Recovery,
     ];
 }

@@ -11,6 +11,7 @@ use crate::format::settings::{FIRST_TABLE_ID, Settings};
 use crate::index::hash::HashIndex;
 use crate::index::snapshots::View;
 use crate::metrics::counter::Counter;
+use crate::planted::{self, Bug};
 use crate::store::epochs::Epochs;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Mutex, Rank, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -385,7 +386,7 @@ impl Catalog {
         let generation = Arc::new(Generation::new(id, settings.clone(), self.segment_bytes, &self.accounts));
         let slot = tables.by_name.get(name).cloned();
         let old = slot.as_deref().and_then(Self::id).and_then(|old| tables.remove(old));
-        if let Some(old) = &old {
+        if let Some(old) = old.as_ref().filter(|_| !planted::is_on(Bug::ModesLostByTruncate)) {
             generation.set_modes(old.modes());
         }
         tables.by_id.insert(id, Arc::clone(&generation));

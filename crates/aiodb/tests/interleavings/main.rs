@@ -2,9 +2,11 @@
 //! reclaim. The code is the real one on a simulated machine; only locks and atomics are `shuttle`'s. A failure prints
 //! the schedule. `make race` runs it; `AIODB_SCHEDULES=n` says how many orders of each kind.
 
+mod budgets;
 mod checkpoints;
 mod folding;
 mod machine;
+mod modes;
 mod runs;
 mod schedules;
 mod spills;

@@ -1,7 +1,11 @@
 //! Keys of `hash` tables come to runs, and back to memory, while others write, read and move them.
 
+use std::sync::Arc;
+
 use aiodb::io::sim::SimDevice;
 use aiodb::{Db, Durability, Options, Step, Table};
+use shuttle::rand::Rng as _;
+use shuttle::sync::Mutex;
 use shuttle::thread;
 
 use crate::machine::{Machine, options, value};
@@ -25,8 +29,8 @@ fn steps(db: &Db<SimDevice>, steps: &[Step]) {
 }
 
 /// What was put, deleted and merged last is seen at once, later, and by the next process.
-fn writes_beside_spills(machine: Machine, one_tag: bool) {
-    let options = Options { hash_mask: if one_tag { 0 } else { u64::MAX }, ..without_memory() };
+fn writes_beside_spills(machine: Machine, one_tag: bool, spill_step_tags: usize) {
+    let options = Options { hash_mask: if one_tag { 0 } else { u64::MAX }, spill_step_tags, ..without_memory() };
     let (db, table) = machine.open_with(options.clone());
     put_all(&table, 0);
     steps(&db, &[Step::Write, Step::Spill, Step::Spill]);
@@ -89,8 +93,9 @@ fn writes_beside_spills(machine: Machine, one_tag: bool) {
 
 #[test]
 fn interleavings_of_writes_and_spills() {
-    in_many_orders(RUN, |kind| writes_beside_spills(Machine::new(21, kind), false));
-    in_many_orders(LONG_RUN, |kind| writes_beside_spills(Machine::new(22, kind), true));
+    in_many_orders(RUN, |kind| writes_beside_spills(Machine::new(21, kind), false, usize::MAX));
+    in_many_orders(LONG_RUN, |kind| writes_beside_spills(Machine::new(22, kind), true, usize::MAX));
+    in_many_orders(RUN, |kind| writes_beside_spills(Machine::new(26, kind), false, 1));
 }
 
 /// Segments are emptied, and so records moved, while their places come to runs; checkpoints are made meanwhile.
@@ -125,6 +130,52 @@ fn interleavings_of_moves_and_spills() {
         let machine = machine.power_cut();
         let (_db, table) = machine.open_with(without_memory());
         check(&table);
+    });
+}
+
+/// A checkpoint is made while keys come to a run in many steps, and others write. The process dies when it is made, wherever the spill is by then:
+/// each key is in memory or in a run, once, as the checkpoint has it.
+#[test]
+fn interleavings_of_spills_and_checkpoints() {
+    in_many_orders(LONG_RUN, |kind| {
+        let machine = Machine::new(25, kind);
+        let options = Options { spill_step_tags: 1, ..without_memory() };
+        let (db, table) = machine.open_with(options.clone());
+        put_all(&table, 0);
+        steps(&db, &[Step::Write]);
+        // In some orders a part of it is done before.
+        let begun = shuttle::rand::thread_rng().gen_range(0..3 * KEYS);
+        (0..begun).for_each(|_| steps(&db, &[Step::Spill]));
+        let spilling = thread::spawn({
+            let db = db.clone();
+            // The process dies under it, and under the other.
+            move || (0..3 * KEYS).for_each(|_| drop(db.step(Step::Spill)))
+        });
+        let acknowledged = Arc::new(Mutex::new(0));
+        let writing = thread::spawn({
+            let (table, acknowledged) = (table.clone(), Arc::clone(&acknowledged));
+            move || {
+                for key in 0..KEYS {
+                    let name = key.to_le_bytes();
+                    let outcome = match key % 2 {
+                        0 => table.put_with(&name, &value(key, 1, 60), Durability::None),
+                        _ => table.delete_with(&name, Durability::None),
+                    };
+                    *acknowledged.lock().expect("nobody panics") += u64::from(outcome.is_ok());
+                }
+            }
+        });
+        steps(&db, &[Step::Checkpoint]);
+        let acknowledged = *acknowledged.lock().expect("nobody panics");
+        let machine = machine.process_death();
+        [spilling, writing].into_iter().for_each(|thread| thread.join().expect("no thread panics"));
+        let (db, table) = machine.open_with(options);
+        for key in 0..KEYS {
+            let found = table.get(&key.to_le_bytes()).expect("the machine runs");
+            let (before, after) = (Some(value(key, 0, 60)), (key % 2 == 0).then(|| value(key, 1, 60)));
+            assert!(found == after || (key >= acknowledged && found == before), "key {key}: {found:?}");
+        }
+        assert_eq!(db.recount().expect("the machine runs"), Vec::<String>::new());
     });
 }
 

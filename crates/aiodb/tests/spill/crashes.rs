@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use aiodb::io::sim::{Call, SimDevice};
-use aiodb::io::{Access, Device, File};
+use aiodb::io::{Access, Device, File, Phase};
 use aiodb::{Db, Durability, Error, Options, Step};
 
 use crate::support::value;
@@ -38,20 +38,21 @@ fn work(db: &Db<SimDevice>, contents: &mut Vec<Contents>) -> Result<(), Error> {
     Ok(())
 }
 
-fn crash_at_every_step(is_power_cut: bool, stride: u64) {
+/// Crashes of this kind, of which `arm` says for each number when it comes, until one does not come; spills take steps of so many tags.
+fn crash_at_each(is_power_cut: bool, spill_step_tags: usize, arm: impl Fn(&SimDevice, u64)) {
     let open = |device: &SimDevice, rebuild_index: bool| {
         device.create_dir(Path::new("/store")).expect("the machine runs");
-        let options = Options { segment_bytes: 64 << 10, rebuild_index, ..options(0) };
+        let options = Options { segment_bytes: 64 << 10, rebuild_index, spill_step_tags, ..options(0) };
         let db = Db::open_on(device.clone(), "/store", options).expect("it opens");
         drop(table_of(&db));
         db
     };
-    let (mut step, mut with_runs) = (1, 0);
-    loop {
-        let device = SimDevice::new(step);
+    let mut with_runs = 0;
+    for number in 0.. {
+        let device = SimDevice::new(number);
         let db = open(&device, false);
         let mut contents = vec![Contents::new()];
-        device.crash_after(step);
+        arm(&device, number);
         let outcome = work(&db, &mut contents);
         if !device.has_crashed() {
             outcome.expect("nothing fails");
@@ -59,7 +60,7 @@ fn crash_at_every_step(is_power_cut: bool, stride: u64) {
         }
         let next = if is_power_cut { device.power_cut() } else { device.process_death() };
         drop(db);
-        let when = format!("a crash at step {step}");
+        let when = format!("crash {number}");
         let db = open(&next, false);
         assert!(!db.stats().rebuilt_indexes, "{when}: the index is there");
         with_runs += u32::from(db.stats().tables[0].index_disk_bytes > 0);
@@ -80,19 +81,37 @@ fn crash_at_every_step(is_power_cut: bool, stride: u64) {
         drop((table, db));
         let db = open(&last, true);
         check(&db, found, 24, &format!("{when}, made again"));
-        step += stride;
     }
     assert!(with_runs > 20, "only {with_runs} crashes came when there were runs");
 }
 
+/// Steps between two crashes that may come anywhere.
+const STRIDE: u64 = 7;
+
+/// All that a step of a spill takes.
+const ALL_TAGS: usize = 32 << 10;
+
 #[test]
 fn a_power_cut_at_any_step_loses_nothing() {
-    crash_at_every_step(true, 7);
+    crash_at_each(true, ALL_TAGS, |device, number| device.crash_after(1 + STRIDE * number));
 }
 
 #[test]
 fn the_death_of_the_process_at_any_step_loses_nothing() {
-    crash_at_every_step(false, 7);
+    crash_at_each(false, ALL_TAGS, |device, number| device.crash_after(1 + STRIDE * number));
+}
+
+/// Calls of the device in a step of a spill, about. A crash comes at the end of a step that has fewer.
+const CALLS: u64 = 8;
+
+#[test]
+fn a_power_cut_inside_any_step_of_a_spill_loses_nothing() {
+    crash_at_each(true, 3, |device, number| device.crash_inside(Phase::Spill, number / CALLS, 1 + number % CALLS));
+}
+
+#[test]
+fn the_death_of_the_process_inside_any_step_of_a_spill_loses_nothing() {
+    crash_at_each(false, 3, |device, number| device.crash_inside(Phase::Spill, number / CALLS, 1 + number % CALLS));
 }
 
 /// A file of the store on a simulated machine.

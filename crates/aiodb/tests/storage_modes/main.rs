@@ -96,6 +96,29 @@ fn modes_survive_truncates_and_openings_and_a_new_table_has_none() {
     }
 }
 
+/// A truncate gives a table another number, by which caches know it. Nobody has to look at the memory of the store before they do.
+#[test]
+fn caches_know_a_table_that_was_emptied_at_once() {
+    let directory = scratch();
+    let (db, table) = open(directory.path(), IndexKind::Lsm, &quiet());
+    db.set_table_modes("t", modes(Disk, Disk)).expect("modes can be changed");
+    fill(&table, 1);
+    db.truncate_table("t").expect("a table can be emptied");
+    let check_refused = |db: &Db, table: &Table, when: &str| {
+        fill(table, 2);
+        db.checkpoint().expect("a checkpoint works");
+        (0..2).for_each(|_| check(table, 2));
+        let stats = table.stats().expect("a table has stats");
+        assert!(stats.blocks > 0 && stats.cached_blocks == 0, "{when}: {stats:?}");
+    };
+    // A process that died then: the next one finds the truncate in the log.
+    let copied = scratch();
+    copy(directory.path(), copied.path());
+    check_refused(&db, &table, "emptied");
+    let (db, table) = open(copied.path(), IndexKind::Lsm, &quiet());
+    check_refused(&db, &table, "opened again");
+}
+
 /// Copies the files of a store, as a process that dies leaves them.
 fn copy(from: &std::path::Path, to: &std::path::Path) {
     std::fs::create_dir_all(to).expect("a directory can be made");

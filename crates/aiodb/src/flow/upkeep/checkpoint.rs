@@ -125,7 +125,10 @@ impl<D: Device> Upkeep<D> {
         // No place comes to a run between the position and the last index: what lies behind the position is in no run then, and a replay
         // from there finds it in memory if at all.
         let mut spilling = self.spilling.lock_for_checkpoint();
-        self.finish_giving_up(&mut spilling.work)?;
+        if !planted::is_on(Bug::CheckpointAmidSpill) {
+            self.finish_giving_up(&mut spilling.work)?;
+        }
+        let spilling = (!planted::is_on(Bug::SpillBesideCheckpoint)).then_some(spilling);
         let obsolete = self.spilled.obsolete();
         let (position, next_sequence) = self.commit.completed_end();
         // Tables whose records lie before the position are in the manifest as these say: replay begins after them.

@@ -5,7 +5,8 @@ use crate::cache::Preferences;
 use crate::index::memtable::MemtableRoom;
 use crate::index::ordered::OrderedIndex;
 use crate::index::runs::filters::{Fitted, LeftOut, fit_filters};
-use crate::io::Device;
+use crate::io::{Device, InPhase, Phase};
+use crate::planted::{self, Bug};
 use crate::store::catalog::Generation;
 use crate::store::growth::Sample;
 use crate::store::memory::{Wishes, listed_of};
@@ -93,6 +94,10 @@ impl<D: Device> ReadPath<D> {
         self.sums.set_budget(demand.budget);
         let bounds = demand.bounds();
         self.memory.bound_memtables(&bounds, &self.options, pace == Pace::AtOnce);
+        // Those that may have more learn of it with the room on the disk.
+        if !planted::is_on(Bug::MemtableBoundKept) {
+            self.ordered.open().for_each(|ordered| ordered.memtable.limit_further(self.memory.memtable_keys()));
+        }
         self.snapshots.bound_versions(listed_of(bounds.versions));
         for (cache, budget_bytes) in [(&*self.block_cache, bounds.block_cache), (&self.cache, bounds.cache)] {
             cache.set_budget(budget_bytes);
@@ -154,12 +159,12 @@ impl<D: Device> ReadPath<D> {
     pub(crate) fn share_memory_with(&self, new: &OrderedIndex<D>) {
         self.balance_memory_for(self.ordered.open().count() as u64 + 1, Pace::Step);
         self.bound_memtable_by_memory(new);
-        self.ordered.open().for_each(|ordered| ordered.memtable.limit_further(self.memory.memtable_keys()));
     }
 
     /// Changes the budget of an open store, or leaves it to the store again.
     pub(crate) fn set_memory_bytes(&self, bytes: Option<u64>) -> Result<()> {
         self.memory.choose(bytes, &self.options)?;
+        let _phase = InPhase::enter(&self.device, Phase::Budget);
         self.balance_memory(self.pace());
         self.balance_filters(usize::MAX);
         Ok(())

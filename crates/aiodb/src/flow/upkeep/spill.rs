@@ -7,7 +7,7 @@ use crate::Result;
 use crate::format::location::Location;
 use crate::index::hash::{HashIndex, SHARDS};
 use crate::index::runs::spilled::{Above, Progress, Spill, SpilledMerge};
-use crate::io::Device;
+use crate::io::{Device, InPhase, Phase};
 use crate::store::catalog::{Generation, TableIndex};
 use crate::store::spilling::{Age, SpillUnderWay, SpillWork};
 use crate::store::upkeep::Upkeep;
@@ -154,6 +154,7 @@ impl<D: Device> Upkeep<D> {
     fn spill_step(&self, work: &mut SpillWork<D>) -> Result<bool> {
         let shards_left = |work: &SpillWork<D>| work.spill.as_ref().map(|under_way| under_way.spill.shards_left());
         let before = shards_left(work).unwrap_or(2 * SHARDS);
+        let _phase = InPhase::enter(&self.device, Phase::Spill);
         let outcome = self.spill_or_merge(work);
         let done = shards_left(work).map_or(before, |left| before.saturating_sub(left));
         self.admit(work, done);
@@ -262,7 +263,8 @@ impl<D: Device> Upkeep<D> {
             self.pull_up(generation, index, hash, true)?;
             Ok(!generation.is_gone())
         };
-        let outcome = spill.advance(&self.spilled, &Above { index, is_old: &is_old, pull_up: &pull_up });
+        let step_tags = self.options.spill_step_tags.max(1);
+        let outcome = spill.advance(&self.spilled, &Above { index, is_old: &is_old, pull_up: &pull_up, step_tags });
         let ends = outcome.as_ref().map_or(!spill.is_giving_up(), |progress| *progress != Progress::Part);
         let in_vain = spill.gave_up() == 0 || matches!(outcome, Ok(Progress::TakenBack));
         match outcome {

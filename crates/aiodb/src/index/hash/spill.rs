@@ -135,7 +135,9 @@ impl HashIndex {
         if !ranges.is_empty() {
             let before = shard.memory_bytes();
             *shard = shard.without(&ranges);
-            self.held.change(before as u64, shard.memory_bytes() as u64);
+            if !planted::is_on(Bug::GivenUpStillCounted) {
+                self.held.change(before as u64, shard.memory_bytes() as u64);
+            }
         }
         let floors = of_run.iter().filter(|tag| tag.has_floor).count() as u64;
         self.floors.fetch_sub(floors, Ordering::Relaxed);

@@ -22,9 +22,6 @@ use crate::index::hash::{HashIndex, SHARDS, TagPlaces, shard_of};
 use crate::index::runs::FILE_BYTES;
 use crate::io::Device;
 
-/// Tags that are written, or given up, in one step, unless one shard has more.
-const STEP_TAGS: usize = 32 << 10;
-
 /// Bytes of a run that a place takes, at most, with its part of filters and fences.
 const PLACE_BYTES: u64 = 32;
 
@@ -73,6 +70,8 @@ pub(crate) struct Above<'a> {
     pub(crate) is_old: &'a dyn Fn(Location) -> bool,
     /// Pulls up a tag of this hash, with a floor whatever is below; false if the table is gone.
     pub(crate) pull_up: &'a dyn Fn(u64) -> Result<bool>,
+    /// Tags that are written, given up or taken back in one step, unless one shard has more.
+    pub(crate) step_tags: usize,
 }
 
 impl<D: Device> Spill<D> {
@@ -116,13 +115,13 @@ impl<D: Device> Spill<D> {
     /// Does a bounded part of the work. Where the table is gone it does nothing: the caller then drops the spill.
     pub(crate) fn advance(&mut self, tables: &SpilledTables<D>, above: &Above<'_>) -> Result<Progress> {
         if self.takes_back() {
-            return self.take_back_some(above.index);
+            return self.take_back_some(above);
         }
         if self.giving_up.is_some() {
             return self.give_up_some(above);
         }
         let mut written = 0;
-        while self.shard < SHARDS && written < STEP_TAGS {
+        while self.shard < SHARDS && written < above.step_tags {
             written += self.write_shard(tables, above)?;
             self.shard += 1;
         }
@@ -187,7 +186,7 @@ impl<D: Device> Spill<D> {
     fn give_up_some(&mut self, above: &Above<'_>) -> Result<Progress> {
         let giving_up = self.giving_up.as_mut().expect("the caller has looked");
         let mut given = 0;
-        while giving_up.shard < SHARDS && given < STEP_TAGS {
+        while giving_up.shard < SHARDS && given < above.step_tags {
             match giving_up.next_shard(&self.runs, above, &mut self.gave_up) {
                 Ok(Some(tags)) => given += tags,
                 Ok(None) => return Ok(Progress::Part),
@@ -210,11 +209,11 @@ impl<D: Device> Spill<D> {
     }
 
     /// Has some shards take back what the run has.
-    fn take_back_some(&mut self, index: &HashIndex) -> Result<Progress> {
+    fn take_back_some(&mut self, above: &Above<'_>) -> Result<Progress> {
         let giving_up = self.giving_up.as_mut().expect("the caller has looked");
         let mut taken = 0;
-        while giving_up.shard > 0 && taken < STEP_TAGS {
-            taken += giving_up.take_back_last(&self.runs, index)?;
+        while giving_up.shard > 0 && taken < above.step_tags {
+            taken += giving_up.take_back_last(&self.runs, above.index)?;
         }
         if giving_up.shard > 0 {
             return Ok(Progress::Part);

@@ -36,6 +36,8 @@ struct World {
     pulls_up: fn() -> crate::Result<bool>,
     /// How many spills were taken back.
     taken_back: usize,
+    /// Tags of a step: few in a third of the worlds, so that others come between the shards.
+    step_tags: usize,
     merge: Option<SpilledMerge<SimDevice>>,
     most_runs: usize,
 }
@@ -77,6 +79,7 @@ impl World {
             spill: None,
             pulls_up: || Ok(true),
             taken_back: 0,
+            step_tags: if seed.is_multiple_of(3) { 8 } else { 32 << 10 },
             merge: None,
             most_runs: 0,
         }
@@ -143,8 +146,8 @@ impl World {
             false => Ok(false),
         };
         let is_old = |place| number(place) < *before;
-        let progress =
-            spill.advance(&self.tables, &Above { index: &self.index, is_old: &is_old, pull_up: &pull_up })?;
+        let (index, step_tags) = (&self.index, self.step_tags);
+        let progress = spill.advance(&self.tables, &Above { index, is_old: &is_old, pull_up: &pull_up, step_tags })?;
         self.taken_back += usize::from(progress == Progress::TakenBack);
         if progress != Progress::Part {
             self.spill = None;

@@ -1,5 +1,8 @@
 //! One budget for the memory of a store: what the process takes in fact, and budgets that change.
 
+mod moments;
+
+#[path = "../support/mod.rs"]
 mod support;
 
 use std::path::Path;
@@ -54,8 +57,13 @@ fn options(memory_bytes: u64) -> Options {
 #[test]
 fn child() {
     let Some(role) = role() else { return };
-    let [_, path, keys] = &role[..] else { panic!("the arguments are known") };
-    load(Path::new(path), keys.parse().expect("a number"));
+    let [name, path, keys] = &role[..] else { panic!("the arguments are known") };
+    let (path, keys) = (Path::new(path), keys.parse().expect("a number"));
+    match name.as_str() {
+        "load" => load(path, keys),
+        "moments" => moments::live(path, keys),
+        name => panic!("{name} is no role"),
+    }
 }
 
 /// Fills both tables, and reads what was written, while another thread looks at the memory of the process.
@@ -112,10 +120,10 @@ fn read(table: &Table, written: &AtomicU64, is_over: &AtomicBool) {
     }
 }
 
-fn stays_within_its_budget(keys: u64) {
+fn stays_within_its_budget(name: &str, keys: u64) {
     let directory = scratch();
     let path = directory.path().to_str().expect("the path is text");
-    let mut child = Role::start(&["load", path, &keys.to_string()]);
+    let mut child = Role::start(&[name, path, &keys.to_string()]);
     let said = child.line().expect("it comes to its end");
     assert!(said.starts_with("peak "), "with a budget of {BUDGET} bytes {said}");
     println!("{said}");
@@ -123,14 +131,19 @@ fn stays_within_its_budget(keys: u64) {
 
 #[test]
 fn the_process_stays_within_the_budget_of_its_store() {
-    stays_within_its_budget(KEYS);
+    stays_within_its_budget("load", KEYS);
+}
+
+#[test]
+fn the_process_stays_within_the_budget_whatever_the_store_does() {
+    stays_within_its_budget("moments", moments::KEYS);
 }
 
 /// Slots of so many keys are more than the budget has room for, and their filters take a part of it.
 #[test]
 #[ignore = "minutes"]
 fn the_process_stays_within_the_budget_with_millions_of_keys() {
-    stays_within_its_budget(2_500_000);
+    stays_within_its_budget("load", 2_500_000);
 }
 
 #[test]
@@ -201,6 +214,35 @@ fn more_than_there_is_is_a_warning() {
     assert!(warnings.len() == 1 && warnings[0].contains("memory_bytes"), "{warnings:?}");
     db.set_memory_bytes(None).expect("the store decides");
     assert_eq!(db.stats().warnings, [""; 0]);
+}
+
+/// Nobody would come back to them: the store has no threads, and nobody asks it for steps. Writers commit what is too much.
+#[test]
+fn memtables_of_a_store_without_threads_learn_of_a_smaller_budget_at_once() {
+    for kind in support::ORDERED {
+        let directory = scratch();
+        let options = Options { background: false, least_memtable_keys: 100, ..options(512 * MIB) };
+        let (db, table) = support::open(directory.path(), kind, &options);
+        let Err(Error::TooLittleMemory { least, .. }) = db.set_memory_bytes(Some(1)) else {
+            panic!("a byte is enough")
+        };
+        let put = |numbers: std::ops::Range<u64>| {
+            for number in numbers {
+                table.put(&key(number), b"small").expect("a put works");
+            }
+            db.stats().memory.memtable_bytes
+        };
+        let before = put(0..10_000);
+        assert!(before > 10_000 * 200, "{before} bytes in memtables");
+        db.set_memory_bytes(Some(least)).expect("it is enough");
+        for number in 10_000..10_500 {
+            let bytes = put(number..number + 1);
+            assert!(bytes <= 2 * 100 * 400, "{}, key {number}: {bytes} bytes in memtables", kind.name());
+        }
+        for number in 0..10_500 {
+            assert_eq!(table.get(&key(number)).expect("a get works").as_deref(), Some(&b"small"[..]), "key {number}");
+        }
+    }
 }
 
 /// As the limit of a control group would.

@@ -32,7 +32,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 static STORES: LazyLock<Handles<Store>> = LazyLock::new(|| Handles::new("store"));
 
 /// What the Java classes must find here, or they belong to another version.
-const INTERFACE_VERSION: jint = 10;
+const INTERFACE_VERSION: jint = 11;
 
 /// A key that is absent, where lengths are answered.
 const ABSENT: jint = -1;
@@ -177,6 +177,17 @@ pub extern "system" fn Java_io_aiodb_store_aiodb_Native_setTableModes(
         let modes = modes(env, &keys, &values)?;
         STORES.get(store)?.set_table_modes(table, modes)
     })
+}
+
+/// `static native void setMemoryBytes(long store, long bytes)`; the engine decides where they are negative.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_io_aiodb_store_aiodb_Native_setMemoryBytes(
+    mut env: JNIEnv<'_>,
+    _: JClass<'_>,
+    store: jlong,
+    bytes: jlong,
+) {
+    guard(&mut env, |_| Ok(STORES.get(store)?.db.set_memory_bytes(u64::try_from(bytes).ok())?))
 }
 
 /// `static native String tableNames(long store)`: one a line; names have no control characters.

@@ -116,7 +116,7 @@ impl Store {
         body(&mut rows)
     }
 
-    /// Sizes and counters as lines of a name and a number.
+    /// Sizes and counters as lines of a name and a number, and [`notes`].
     pub(crate) fn statistics(&self) -> String {
         let stats = self.db.stats();
         let metrics = self.db.metrics();
@@ -141,9 +141,13 @@ impl Store {
             ("recovery_ms", stats.recovery_ms),
             ("memory_budget_bytes", stats.memory.budget_bytes),
             ("memory_bytes", stats.memory.used_bytes()),
+            ("runs", stats.runs),
+            ("runs_above_bound", stats.runs_above_bound),
+            ("merge_debt_bytes", stats.merge_debt_bytes),
             ("lookups", metrics.lookups),
         ];
-        lines.iter().map(|(name, number)| format!("{name}\t{number}\n")).collect()
+        let lines = lines.iter().map(|(name, number)| format!("{name}\t{number}\n"));
+        lines.collect::<String>() + &notes(stats.memory_full_seconds, stats.disk_full_seconds, &stats.warnings)
     }
 
     /// What is known of one table, as lines like those of [`Self::statistics`].
@@ -155,6 +159,13 @@ impl Store {
     pub(crate) fn estimated_rows(&self, table: i64) -> Result<u64> {
         Ok(self.known_table(table)?.stats()?.keys)
     }
+}
+
+/// When memory and disk will be full, where they grow, and what an operator should know, a line each.
+fn notes(memory_full_seconds: Option<u64>, disk_full_seconds: Option<u64>, warnings: &[String]) -> String {
+    let times = [("memory_full_seconds", memory_full_seconds), ("disk_full_seconds", disk_full_seconds)];
+    let times = times.into_iter().filter_map(|(name, seconds)| Some(format!("{name}\t{}\n", seconds?)));
+    times.chain(warnings.iter().map(|warning| format!("warning\t{}\n", warning.replace(['\r', '\n'], " ")))).collect()
 }
 
 /// Bytes of the files of all indexes: each table has those of all tables of its kind together.
@@ -169,6 +180,9 @@ fn lines_of(table: &TableStats) -> String {
         [("keys_in_memory_ratio", table.keys_in_memory()), ("values_in_memory_ratio", table.values_in_memory())];
     let counts = [
         ("rows", table.keys),
+        ("runs", table.runs),
+        ("run_bytes", table.run_bytes),
+        ("merge_debt_bytes", table.merge_debt_bytes),
         ("blocks", table.blocks),
         ("cached_blocks", table.cached_blocks),
         ("cached_block_bytes", table.cached_block_bytes),

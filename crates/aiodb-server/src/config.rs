@@ -8,11 +8,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use aiodb::Durability;
-use aiodb::io::memory::memory_bytes;
-use memory::{MOST_USUAL_CACHE_BYTES, usual_cache_bytes};
+use memory::MOST_USUAL_CACHE_BYTES;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use memory::parts_of_cache;
+pub(crate) use memory::{Division, parts_of_cache};
 
 /// The greatest number of databases: each is a table that is made at once.
 const MAX_DATABASES: u16 = 1024;
@@ -61,6 +60,9 @@ pub struct Config {
     /// Bytes of memory for values that were read or written lately. Default: a quarter of `maxmemory`, or an eighth of what the machine or the
     /// control group has, at most 1 GiB.
     pub cache_bytes: u64,
+    /// Whether nobody has chosen them: then they change with `maxmemory`.
+    #[serde(skip)]
+    pub(crate) cache_follows: bool,
     /// Threads for connections; 0 takes one for each processor.
     pub threads: usize,
     /// Directory of backups; empty for none.
@@ -256,6 +258,7 @@ impl Default for Config {
             durability: "interval:1000".into(),
             maxmemory: "0".into(),
             cache_bytes: MOST_USUAL_CACHE_BYTES,
+            cache_follows: false,
             threads: 0,
             backup_dir: PathBuf::new(),
             metrics: String::new(),
@@ -322,9 +325,9 @@ impl Layer {
 impl Config {
     /// The settings of layers, of which earlier ones count before later ones.
     pub fn of_layers(layers: impl IntoIterator<Item = Layer>) -> Result<Config, ConfigError> {
-        let mut config = Config::default();
         let layers: Vec<_> = layers.into_iter().collect();
-        let has_cache_bytes = layers.iter().any(|layer| layer.cache_bytes.is_some());
+        let cache_follows = layers.iter().all(|layer| layer.cache_bytes.is_none());
+        let mut config = Config { cache_follows, ..Config::default() };
         for layer in layers.into_iter().rev() {
             let Layer { dir, bind, port, protected_mode, requirepass, aclfile, users, .. } = layer;
             let Layer { tls_port, tls_cert_file, tls_key_file, tls_ca_cert_file, tls_auth_clients, .. } = layer;
@@ -347,6 +350,7 @@ impl Config {
                 durability: durability.unwrap_or(config.durability),
                 maxmemory: maxmemory.unwrap_or(config.maxmemory),
                 cache_bytes: cache_bytes.unwrap_or(config.cache_bytes),
+                cache_follows,
                 threads: threads.unwrap_or(config.threads),
                 backup_dir: backup_dir.unwrap_or(config.backup_dir),
                 metrics: metrics.unwrap_or(config.metrics),
@@ -354,12 +358,7 @@ impl Config {
                 users: users.unwrap_or(config.users),
             };
         }
-        if !has_cache_bytes {
-            config.cache_bytes = match config.memory_bytes()? {
-                Some(memory) => memory / 4,
-                None => usual_cache_bytes(memory_bytes()),
-            };
-        }
+        config.cache_bytes = config.division()?.cache_bytes;
         config.check()?;
         Ok(config)
     }
@@ -419,15 +418,16 @@ impl Config {
         })
     }
 
-    /// Memory that the server may take, in bytes; `None` where it does not matter.
-    pub fn memory_bytes(&self) -> Result<Option<u64>, ConfigError> {
+    /// How memory is divided.
+    pub(crate) fn division(&self) -> Result<Division, ConfigError> {
         let wrong = |allowed| ConfigError::Setting { setting: "maxmemory", value: self.maxmemory.clone(), allowed };
-        memory::server_bytes(&self.maxmemory).map_err(wrong)
+        self.division_of(&self.maxmemory).map_err(wrong)
     }
 
-    /// The budget of the engine, in bytes; `None` where memory does not matter: then the engine decides.
-    pub(crate) fn engine_bytes(&self) -> Result<Option<u64>, ConfigError> {
-        Ok(self.memory_bytes()?.map(|bytes| memory::engine_bytes(bytes, self.cache_bytes)))
+    /// How it is divided with another `maxmemory`; an error says what is allowed.
+    pub(crate) fn division_of(&self, maxmemory: &str) -> Result<Division, String> {
+        let chosen = (!self.cache_follows).then_some(self.cache_bytes);
+        Ok(Division::of(memory::server_bytes(maxmemory)?, chosen))
     }
 
     /// The class of the writes.

@@ -1,9 +1,9 @@
 //! The tables of a database: one of the store for its keys, and one for the elements of its collections and for what expires, once it has
 //! had such.
 
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
-use aiodb::{Db, Durability, IndexKind, ScanOptions, Table};
+use aiodb::{Db, Durability, IndexKind, ScanOptions, StorageMode, Table, TableModes, TableOptions};
 
 use crate::collection::{NUMBERS_KEY, expiring_name};
 use crate::expiring::{self, Expired, Expiring};
@@ -19,6 +19,8 @@ pub(crate) struct DatabaseTables {
     pub(crate) keys: Table,
     /// Made with the first collection, or the first key that expires.
     elements: OnceLock<Table>,
+    /// Held while `elements` is made, or the modes of both tables change: they have the same.
+    changing: Mutex<()>,
     numbers: Mutex<Numbers>,
     /// When its keys expire.
     pub(crate) expiring: Expiring,
@@ -39,16 +41,37 @@ fn elements_name(database: Database) -> String {
 
 impl DatabaseTables {
     pub(crate) fn open(db: &Db, number: Database) -> aiodb::Result<DatabaseTables> {
-        let keys = ordered_table(db, &format!("db{number}"))?;
+        let keys = ordered_table(db, &format!("db{number}"), TableModes::default())?;
         let elements = match db.table(&elements_name(number)) {
             Ok(table) => OnceLock::from(table),
             Err(aiodb::Error::NoSuchTable { .. }) => OnceLock::new(),
             Err(error) => return Err(error),
         };
-        // What is read or written lately is kept as entries.
-        keys.set_cached(false)?;
         let (numbers, expiring) = (Mutex::default(), Expiring::default());
-        Ok(DatabaseTables { db: db.clone(), number, keys, elements, numbers, expiring })
+        let tables =
+            DatabaseTables { db: db.clone(), number, keys, elements, changing: Mutex::default(), numbers, expiring };
+        tables.cache_values(tables.modes())?;
+        Ok(tables)
+    }
+
+    /// What memory keeps of the database by preference.
+    pub(crate) fn modes(&self) -> TableModes {
+        self.keys.modes()
+    }
+
+    /// What is read or written lately is kept as entries, by the server. The engine keeps values of keys only where they are wanted in memory.
+    pub(crate) fn cache_values(&self, modes: TableModes) -> aiodb::Result<()> {
+        self.keys.set_cached(modes.values == StorageMode::Memory)
+    }
+
+    /// No table is made until what this returns is dropped.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, ()> {
+        self.changing.lock().expect("no code panics while it makes a table")
+    }
+
+    /// The names of the tables that there are.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(&self.keys).chain(self.elements.get()).map(Table::name)
     }
 
     /// The table of elements and of what expires, if there is one.
@@ -59,8 +82,9 @@ impl DatabaseTables {
     /// The table of elements and of what expires.
     pub(crate) fn elements_or_made(&self) -> aiodb::Result<&Table> {
         if self.elements.get().is_none() {
+            let _changing = self.lock();
             // Another thread may have made it meanwhile: then it is the same one.
-            let _ = self.elements.set(ordered_table(&self.db, &elements_name(self.number))?);
+            let _ = self.elements.set(ordered_table(&self.db, &elements_name(self.number), self.modes())?);
         }
         Ok(self.elements.get().expect("it was just set"))
     }
@@ -128,11 +152,14 @@ impl DatabaseTables {
     }
 }
 
-/// The table of this name, made if it is missing. One that is there may have any ordered index: earlier versions made `lmdb`
+/// The table of this name, made with these modes if it is missing. One that is there may have any ordered index: earlier versions made `lmdb`
 /// tables, and a user may have made one.
-fn ordered_table(db: &Db, name: &str) -> aiodb::Result<Table> {
+fn ordered_table(db: &Db, name: &str, modes: TableModes) -> aiodb::Result<Table> {
     match db.table(name) {
         Ok(table) if table.kind().is_ordered() => Ok(table),
+        Err(aiodb::Error::NoSuchTable { .. }) => {
+            db.create_table_with(name, TableOptions { modes, ..IndexKind::default().into() })
+        }
         _ => db.table_or_create(name, IndexKind::default()),
     }
 }

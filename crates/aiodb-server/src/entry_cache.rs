@@ -146,6 +146,12 @@ impl EntryCache {
         EntryCache { cache, packed, writes, clearings, hits, misses }
     }
 
+    /// Has entries, and elements, of so many bytes in all from now on; where it was made to keep none it still does.
+    pub(crate) fn resize(&self, bytes: u64, packed_bytes: u64) {
+        self.cache.iter().for_each(|cache| cache.set_capacity(bytes));
+        self.packed.iter().for_each(|packed| packed.set_capacity(packed_bytes));
+    }
+
     /// The entry of a key, if it is here.
     pub(crate) fn get(&self, key: &Key) -> Option<Entry> {
         let entry = self.cache.as_ref()?.get(&Asked(key));

@@ -1,18 +1,19 @@
 //! The databases: their tables (`database.rs`), with the locks, the watched keys and the durability of their writes.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use aiodb::merge::Add;
-use aiodb::{Batch, Db, Durability, GetDriver, Options, ScanOptions, Sequence, Table};
+use aiodb::{Batch, Db, Durability, GetDriver, Options, ScanOptions, Sequence, Table, TableModes, TableStats};
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::{Either, ready};
 
 use crate::changes::{ChangedKey, Changes};
 use crate::collection::{CONTENTS_KEY, Owner, Span};
+use crate::config::Division;
 use crate::database::DatabaseTables;
 use crate::entry::{self, Entry, original_key, stored_key};
 use crate::entry_cache::{Counts, EntryCache, Moment};
@@ -23,6 +24,7 @@ use crate::packed::Packed;
 use crate::refusal::Refusal;
 use crate::saves::Saves;
 use crate::sizes::{Say, Sizes};
+use crate::storage::{Shares, Wish};
 use crate::waiters::Waiters;
 use crate::watch::Watchers;
 
@@ -114,6 +116,51 @@ impl Keyspace {
     /// The class of all writes.
     pub(crate) fn durability(&self) -> Durability {
         self.durability
+    }
+
+    /// Changes what engine and caches may take of memory. Fails where the engine takes more in any case, and changes nothing then.
+    pub(crate) fn divide_memory(&self, division: &Division) -> aiodb::Result<()> {
+        self.db.set_memory_bytes(division.engine_bytes)?;
+        let (entry_bytes, packed_bytes) = crate::config::parts_of_cache(division.cache_bytes);
+        self.cache.resize(entry_bytes, packed_bytes);
+        Ok(())
+    }
+
+    /// What memory keeps of each database by preference.
+    pub(crate) fn modes(&self) -> Vec<TableModes> {
+        self.tables.iter().map(DatabaseTables::modes).collect()
+    }
+
+    /// Changes what memory keeps of databases by preference, at once: all that is wanted, or nothing. Durable when it returns; waits for the device.
+    pub(crate) fn set_modes<'a>(&self, wishes: impl Iterator<Item = &'a Wish>) -> aiodb::Result<()> {
+        let _changing: Vec<_> = self.tables.iter().map(DatabaseTables::lock).collect();
+        let before = self.modes();
+        let mut modes = before.clone();
+        wishes.for_each(|wish| wish.apply(&mut modes));
+        let cache = |modes: &[TableModes]| {
+            self.tables.iter().zip(modes).try_for_each(|(tables, modes)| tables.cache_values(*modes))
+        };
+        let of_tables = self.tables.iter().zip(&modes);
+        let wanted: Vec<_> =
+            of_tables.flat_map(|(tables, modes)| tables.names().map(move |name| (name, *modes))).collect();
+        // The engine looks at both when it is told of modes.
+        cache(&modes)?;
+        let outcome = self.db.set_modes_of_tables(&wanted);
+        if outcome.is_err() {
+            cache(&before)?;
+        }
+        outcome
+    }
+
+    /// What of each database is in the engine's memory, and then of all of them.
+    pub(crate) fn shares(&self, tables: &[TableStats]) -> (Vec<Shares>, Shares) {
+        let by_name: HashMap<&str, &TableStats> = tables.iter().map(|table| (&*table.name, table)).collect();
+        let of = |database: &DatabaseTables| -> Vec<_> {
+            database.names().filter_map(|name| by_name.get(name).copied()).collect()
+        };
+        let databases: Vec<Vec<&TableStats>> = self.tables.iter().map(of).collect();
+        let each = databases.iter().map(|tables| Shares::of(tables.iter().copied())).collect();
+        (each, Shares::of(databases.iter().flatten().copied()))
     }
 
     /// The engine's own figures.

@@ -48,6 +48,7 @@ mod settings;
 mod sizes;
 mod slow_log;
 mod space;
+mod storage;
 mod stream;
 mod sweeper;
 mod tls;

@@ -103,12 +103,12 @@ pub fn load(
 ) -> Result<(Loaded, Option<LoadError>), ServeError> {
     let table = commands::table();
     let acl = Acl::new(table.catalog(), &config)?;
-    let options = store_options(&config)?;
+    let (options, division) = (store_options(&config)?, config.division()?);
     let log = Log::new(|line| eprintln!("aiodb: {}", line.message));
     let keyspace = Keyspace::open(&config.dir, config.databases, options, &|line: &str| log.say(line))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.map_err(|cause| ServeError::System { action: "start threads", cause })?;
-    let server = Server::new(config, keyspace, table, acl, None, 0, log);
+    let server = Server::new((config, division), keyspace, table, acl, None, 0, log);
     let nobody = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let client = server.clients.add(nobody, nobody, 0, server.acl.default_user(), 1);
     let session = Session::new(client.expect("nobody else is connected"));

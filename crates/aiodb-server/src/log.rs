@@ -66,7 +66,16 @@ impl Log {
 
     /// Tells of the server as a whole.
     pub(crate) fn say(&self, message: &str) {
-        (self.write)(&LogLine { level: Level::Info, event: "server", message: message.into(), fields: json!({}) });
+        self.tell(Level::Info, message);
+    }
+
+    /// Tells of what somebody should look at.
+    pub(crate) fn warn(&self, message: &str) {
+        self.tell(Level::Warning, message);
+    }
+
+    fn tell(&self, level: Level, message: &str) {
+        (self.write)(&LogLine { level, event: "server", message: message.into(), fields: json!({}) });
     }
 
     /// Tells of a command that took long, unless there are too many of them; then how many are not told of.

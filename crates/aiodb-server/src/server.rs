@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use aiodb::Options;
-use aiodb::io::memory::control_group_bytes;
+use aiodb::io::memory::{control_group_bytes, memory_bytes};
 use sd_notify::NotifyState;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
@@ -21,7 +21,7 @@ use crate::channels::Channels;
 use crate::client::{Client, Clients};
 use crate::command::{Server, Statistics, Table};
 use crate::commands;
-use crate::config::{Config, ConfigError};
+use crate::config::{Config, ConfigError, Division};
 use crate::connection::Connection;
 use crate::gets;
 use crate::keyspace::Keyspace;
@@ -119,9 +119,10 @@ pub fn serve(config: Config, log: impl Fn(&LogLine) + Send + Sync + 'static) -> 
             ENOUGH_MEMORY >> 20
         ));
     }
-    let options = store_options(&config)?;
+    let (options, division) = (store_options(&config)?, config.division()?);
     let keyspace = Keyspace::open(&config.dir, config.databases, options, &|line: &str| log.say(line))?;
-    keyspace.stats().warnings.iter().for_each(|warning| log.say(warning));
+    division.warning(memory_bytes()).iter().for_each(|warning| log.warn(warning));
+    keyspace.stats().warnings.iter().for_each(|warning| log.warn(warning));
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     // A thread's own queue has 256 places. With more connections that are ready, the others wait in the common queue, and tokio looks there
     // after 61 turns only unless it is told otherwise: they would be late by tens of milliseconds.
@@ -132,7 +133,7 @@ pub fn serve(config: Config, log: impl Fn(&LogLine) + Send + Sync + 'static) -> 
     let runtime =
         runtime.enable_all().build().map_err(|cause| ServeError::System { action: "start threads", cause })?;
     let port = listeners.clients.first().map_or(0, |(_, address)| address.port());
-    let server = Arc::new(Server::new(config, keyspace, table, acl, tls, port, log));
+    let server = Arc::new(Server::new((config, division), keyspace, table, acl, tls, port, log));
     let outcome = runtime.block_on(accept_all(&server, listeners));
     // Connections that still run have had their time.
     runtime.shutdown_timeout(LAST_REPLIES);
@@ -152,7 +153,7 @@ fn leave_huge_pages() {
 /// How the store is opened with these settings.
 pub(crate) fn store_options(config: &Config) -> Result<Options, ConfigError> {
     Ok(Options {
-        memory_bytes: config.engine_bytes()?,
+        memory_bytes: config.division()?.engine_bytes,
         durability: config.durability()?,
         cache_bytes: config.cache_bytes,
         cache_writes: config.cache_bytes > 0,
@@ -163,7 +164,7 @@ pub(crate) fn store_options(config: &Config) -> Result<Options, ConfigError> {
 
 impl Server {
     pub(crate) fn new(
-        config: Config,
+        (config, division): (Config, Division),
         keyspace: Keyspace,
         table: Table,
         acl: Acl,
@@ -179,7 +180,7 @@ impl Server {
             channels: Channels::default(),
             cursors: ScanCursors::new(),
             statistics: Statistics::default(),
-            settings: Settings::new(&config),
+            settings: Settings::new(&config, division),
             slow_log: SlowLog::default(),
             log,
             saves: Saves::new(Some(&*config.backup_dir).filter(|path| !path.as_os_str().is_empty())),

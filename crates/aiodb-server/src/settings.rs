@@ -1,9 +1,10 @@
 //! Settings that CONFIG SET changes while the server runs.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use crate::config::Config;
+use crate::config::{Config, Division};
+use crate::storage::Wish;
 
 /// Redis's own: commands that take longer, in microseconds, are kept in SLOWLOG, the last so many of them.
 const SLOWER_THAN_US: i64 = 10_000;
@@ -25,6 +26,8 @@ pub(crate) struct Settings {
     slow_commands: AtomicUsize,
     denials: AtomicUsize,
     script_ms: AtomicU64,
+    division: Mutex<Division>,
+    changing: Mutex<()>,
 }
 
 /// A setting with a new value.
@@ -37,12 +40,17 @@ pub(crate) enum Change {
     SlowCommands(usize),
     Denials(usize),
     ScriptMs(u64),
+    /// Memory is divided so.
+    Memory(Division),
+    /// The store has the modes of databases.
+    Modes(Wish),
     /// It has this value already.
     Nothing,
 }
 
 impl Settings {
-    pub(crate) fn new(config: &Config) -> Settings {
+    /// Those of the start, with memory divided so.
+    pub(crate) fn new(config: &Config, division: Division) -> Settings {
         Settings {
             maxclients: AtomicUsize::new(config.maxclients),
             protected_mode: AtomicBool::new(config.protected_mode),
@@ -51,6 +59,8 @@ impl Settings {
             slow_commands: AtomicUsize::new(SLOW_COMMANDS),
             denials: AtomicUsize::new(DENIALS),
             script_ms: AtomicU64::new(SCRIPT_MS),
+            division: Mutex::new(division),
+            changing: Mutex::default(),
         }
     }
 
@@ -85,6 +95,16 @@ impl Settings {
         self.script_ms.load(Ordering::Relaxed)
     }
 
+    /// How memory is divided.
+    pub(crate) fn division(&self) -> Division {
+        *self.division.lock().expect("no code panics while it holds the division")
+    }
+
+    /// Held while the store is told of another division, or of modes: of one change after the other.
+    pub(crate) fn lock_changes(&self) -> MutexGuard<'_, ()> {
+        self.changing.lock().expect("no code panics while it changes the store")
+    }
+
     pub(crate) fn apply(&self, change: Change) {
         match change {
             Change::Maxclients(number) => self.maxclients.store(number, Ordering::Relaxed),
@@ -96,7 +116,11 @@ impl Settings {
             Change::SlowCommands(number) => self.slow_commands.store(number, Ordering::Relaxed),
             Change::Denials(number) => self.denials.store(number, Ordering::Relaxed),
             Change::ScriptMs(time) => self.script_ms.store(time, Ordering::Relaxed),
-            Change::Nothing => {}
+            Change::Memory(division) => {
+                *self.division.lock().expect("no code panics while it holds the division") = division;
+            }
+            // The store has them.
+            Change::Modes(_) | Change::Nothing => {}
         }
     }
 }

@@ -204,7 +204,8 @@ pub struct Options {
     /// rest; memtables have a part of what they leave, never less than 10 MB, the cache of blocks the others. Caches give memory back when other parts grow. Pages of LMDB's file are not among it: the system takes them back.
     /// Default `None`: a quarter of the memory that the machine has, or that the process's control group or its limit of address space allow, at
     /// least 64 MiB, and up to three quarters where what cannot be given back and sizes that are chosen here would leave less than an eighth to the
-    /// other parts; a limit that changes is followed.
+    /// other parts; a limit that changes is followed. What is chosen counts as far as there is so much: where a control group has less, the store
+    /// takes no more than that, until the group grows again, and says so ([`crate::Stats::warnings`]); other memory of the process comes on top.
     /// [`crate::Db::set_memory_bytes`] changes it. Less than an empty store takes is refused. See `docs/decisions/0057-one-memory-budget.md`.
     pub memory_bytes: Option<u64>,
     /// How many stores share the memory that there is: where `memory_bytes` is not chosen, each takes its part. Default 1.

@@ -163,6 +163,10 @@ pub struct Metrics {
     pub run_block_reads: u64,
     /// Sorted runs of `lsm` tables.
     pub runs: u64,
+    /// [`crate::Stats::runs_above_bound`].
+    pub runs_above_bound: u64,
+    /// [`crate::Stats::merge_debt_bytes`].
+    pub merge_debt_bytes: u64,
     /// Bytes of their files.
     pub run_file_bytes: u64,
     /// Memory of their filters and fences.
@@ -181,7 +185,7 @@ pub struct Metrics {
     pub memory_full_seconds: Option<u64>,
     /// [`crate::Stats::disk_full_seconds`].
     pub disk_full_seconds: Option<u64>,
-    /// What of each table is in memory.
+    /// What of each table is in memory and in sorted runs.
     pub tables: Vec<TableMetrics>,
     /// How long recovery took when the store was opened.
     pub recovery_ms: u64,
@@ -197,7 +201,7 @@ pub struct Metrics {
     pub write_failed: bool,
 }
 
-/// What of a table is in memory, see [`crate::TableStats`].
+/// What of a table is in memory and in sorted runs, see [`crate::TableStats`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TableMetrics {
     /// Its name.
@@ -208,6 +212,12 @@ pub struct TableMetrics {
     pub keys_in_memory: Option<f64>,
     /// [`crate::TableStats::values_in_memory`].
     pub values_in_memory: Option<f64>,
+    /// [`crate::TableStats::runs`]; none for `lmdb`.
+    pub runs: Option<u64>,
+    /// [`crate::TableStats::run_bytes`].
+    pub run_bytes: Option<u64>,
+    /// [`crate::TableStats::merge_debt_bytes`].
+    pub merge_debt_bytes: Option<u64>,
     /// Bytes of it in the cache of blocks.
     pub cached_block_bytes: u64,
     /// Bytes of it in the cache of values.

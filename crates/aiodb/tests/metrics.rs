@@ -116,6 +116,48 @@ fn range_deletes_are_counted_until_they_are_carried_out() {
     }
 }
 
+/// A table has the runs with its own keys; merges owe what is above all of them.
+#[test]
+fn runs_of_each_table_and_what_merges_owe_are_counted() {
+    let directory = scratch();
+    let (db, table) = open(directory.path(), IndexKind::Lsm, &quiet());
+    let other = db.create_table("other", IndexKind::Lsm).expect("a table can be made");
+    db.create_table("lmdb", IndexKind::Lmdb).expect("a table can be made");
+    for round in 0..6 {
+        table.put(&key(round), b"value").expect("a put works");
+        if round == 0 {
+            other.put(&key(round), b"value").expect("a put works");
+        }
+        db.checkpoint().expect("a checkpoint works");
+    }
+    let counts = |name: &str| {
+        let (metrics, stats) = (db.metrics().tables, db.stats().tables);
+        let table = stats.iter().find(|table| table.name == name).expect("it is there");
+        let shown = metrics.iter().find(|table| table.name == name).expect("it is there");
+        let own = [table.runs, table.run_bytes, table.merge_debt_bytes];
+        let of_metrics = [shown.runs, shown.run_bytes, shown.merge_debt_bytes];
+        assert_eq!(of_metrics, own.map(|count| (name != "lmdb").then_some(count)), "{name}");
+        own
+    };
+    let [runs, bytes, debt] = counts("t");
+    assert!(runs == 6 && bytes >= 6 * 4096 && debt == bytes, "{runs} runs of {bytes} bytes, debt {debt}");
+    assert_eq!((counts("other")[0], counts("lmdb")), (1, [0; 3]));
+    let (stats, metrics) = (db.stats(), db.metrics());
+    assert_eq!((stats.runs, stats.runs_above_bound), (6, 0), "no writer waits");
+    assert!(stats.merge_debt_bytes >= debt, "{} bytes", stats.merge_debt_bytes);
+    let shown = [metrics.runs, metrics.runs_above_bound, metrics.merge_debt_bytes];
+    assert_eq!(shown, [stats.runs, stats.runs_above_bound, stats.merge_debt_bytes]);
+    (0..20).for_each(|_| db.step(Step::Merge).expect("background work"));
+    assert_eq!(db.stats().merge_debt_bytes, 0, "all is merged that should be");
+    let [runs, bytes, debt] = counts("t");
+    assert!(runs < 6 && bytes > 0 && debt == 0, "{runs} runs of {bytes} bytes, debt {debt}");
+    let text = db.metrics().to_prometheus();
+    for line in ["aiodb_table_runs{table=\"t\"} ", "aiodb_merge_debt_bytes 0\n", "aiodb_runs_above_bound 0\n"] {
+        assert!(text.contains(line), "{line} is not in {text}");
+    }
+    assert!(!text.contains("aiodb_table_runs{table=\"lmdb\"}"), "{text}");
+}
+
 #[test]
 fn folded_keys_are_counted() {
     for kind in KINDS {

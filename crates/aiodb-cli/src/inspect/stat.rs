@@ -6,7 +6,7 @@ use crate::exit::Exit;
 use crate::options::{ReadArgs, durability_name};
 use crate::output::Output;
 use crate::tables::keys;
-use aiodb::{Stats, StorageMode, TableStats};
+use aiodb::{IndexKind, Stats, StorageMode, TableStats};
 use clap::Args;
 use indicatif::{BinaryBytes, HumanCount};
 use serde_json::{Value, json};
@@ -100,6 +100,9 @@ fn to_json(stats: &Stats) -> Value {
         "tables": stats.tables.iter().map(table_json).collect::<Vec<_>>(),
     });
     // More than the macro takes at once.
+    json["runs"] = json!(stats.runs);
+    json["runs_above_bound"] = json!(stats.runs_above_bound);
+    json["merge_debt_bytes"] = json!(stats.merge_debt_bytes);
     json["filters_left_out_bytes"] = json!(stats.memory.filters_left_out_bytes);
     json["memory_full_seconds"] = json!(stats.memory_full_seconds);
     json["disk_full_seconds"] = json!(stats.disk_full_seconds);
@@ -121,6 +124,9 @@ fn table_json(table: &TableStats) -> Value {
         "values_mode": table.modes.values.name(),
         "keys_in_memory_ratio": table.keys_in_memory(),
         "values_in_memory_ratio": table.values_in_memory(),
+        "runs": table.runs,
+        "run_bytes": table.run_bytes,
+        "merge_debt_bytes": table.merge_debt_bytes,
         "blocks": table.blocks,
         "cached_blocks": table.cached_blocks,
         "cached_block_bytes": table.cached_block_bytes,
@@ -189,6 +195,8 @@ fn space_rows(stats: &Stats) -> Rows {
         ("open segments", format!("{} of at most {}", count(stats.open_files), count(stats.max_open_files))),
         ("live data", bytes(stats.live_bytes)),
         ("unsettled tags", count(stats.unsettled_tags)),
+        ("sorted runs", sorted_runs(stats)),
+        ("merges behind", bytes(stats.merge_debt_bytes)),
         ("oldest get in flight", format!("{} ms", count(stats.oldest_pin_ms))),
         ("snapshots", count(stats.snapshots)),
         ("kept versions", kept_versions(stats)),
@@ -209,6 +217,13 @@ fn memory_rows(stats: &Stats) -> Rows {
     let parts = stats.memory.parts().map(|(name, taken)| (part(name), bytes(taken)));
     let first = [("budget", bytes(stats.memory.budget_bytes)), ("full in", until(stats.memory_full_seconds))];
     first.into_iter().chain(parts).collect()
+}
+
+fn sorted_runs(stats: &Stats) -> String {
+    match stats.runs_above_bound {
+        0 => count(stats.runs),
+        above => format!("{}, {} too many: writers wait for merges", count(stats.runs), count(above)),
+    }
 }
 
 fn kept_versions(stats: &Stats) -> String {
@@ -244,7 +259,9 @@ fn section(text: &mut String, title: &str, rows: &Rows) {
 }
 
 fn tables(text: &mut String, tables: &[TableStats]) {
-    let width = tables.iter().map(|table| table.name.chars().count()).max().unwrap_or(0).max("in memory".len());
+    let titles = ["in memory", "sorted runs"].into_iter().map(str::len);
+    let names = tables.iter().map(|table| table.name.chars().count());
+    let width = names.chain(titles).max().unwrap_or(0);
     let header = format!(
         "{:width$}  index  {:>15}  {:>12}  {:>12}  {:>12}  {:>6}  {:>7}",
         "table", "keys", "index memory", "index disk", "uncompressed", "inline", "blocks"
@@ -277,6 +294,18 @@ fn tables(text: &mut String, tables: &[TableStats]) {
             place(table.modes.values, table.values_in_memory()),
             count(table.value_hits),
             count(table.value_misses),
+        );
+    }
+    let header = format!("{:width$}  {:>15}  {:>12}  {:>13}", "sorted runs", "runs", "bytes", "merges behind");
+    let _ = writeln!(text, "{header}");
+    for table in tables.iter().filter(|table| table.kind != IndexKind::Lmdb) {
+        let _ = writeln!(
+            text,
+            "{:width$}  {:>15}  {:>12}  {:>13}",
+            table.name,
+            count(table.runs),
+            BinaryBytes(table.run_bytes).to_string(),
+            BinaryBytes(table.merge_debt_bytes).to_string(),
         );
     }
 }

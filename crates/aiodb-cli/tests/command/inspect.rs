@@ -11,7 +11,7 @@ fn stat_describes_the_store() {
     let place = Place::new();
     place.run("put", &["k", "v", "--index", "hash"]).exits(0);
     let text = place.run("stat", &[]).exits(0).text();
-    for part in ["store\n", "device\n", "segment size", "recovery at opening", "default    hash"] {
+    for part in ["store\n", "device\n", "segment size", "recovery at opening", "default      hash"] {
         assert!(text.contains(part), "{part:?} is missing in\n{text}");
     }
     let json = place.run("stat", &["--json", "--backend", "threads"]).exits(0).json();
@@ -20,6 +20,9 @@ fn stat_describes_the_store() {
     assert_eq!(json["tables"][0]["index"], "hash");
     assert_eq!(json["tables"][0]["keys"], 1);
     assert!(json["segment_bytes"].as_u64().unwrap() > 0);
+    for count in ["runs", "merge_debt_bytes"] {
+        assert_eq!((&json[count], &json["tables"][0][count]), (&0.into(), &0.into()), "{count}");
+    }
 }
 
 /// A load that waits for more input has the store open; its metrics are there after a second.
@@ -40,6 +43,9 @@ fn a_store_that_another_process_has_open_can_be_watched() {
     assert_eq!(text.matches("records_written").count(), 2, "{text}");
     let json = place.run("stat", &["--watch", "--times", "1", "--json"]).exits(0).json();
     assert!(json["log_file_bytes"]["value"].as_f64().unwrap() > 0.0, "{json}");
+    for metric in ["merge_debt_bytes", "runs_above_bound", "table_runs{table=\"default\"}"] {
+        assert!(json[metric]["value"].is_number(), "{metric} is not in {json}");
+    }
     drop(input);
     Ran::ended(load).exits(0);
     place.run("stat", &["--watch", "--times", "1"]).exits(3);

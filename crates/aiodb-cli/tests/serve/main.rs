@@ -16,6 +16,7 @@ mod raw;
 mod scripting;
 mod server;
 mod settings;
+mod storage;
 mod tls;
 mod tools;
 mod users;

@@ -178,7 +178,8 @@ fn memory_has_a_peak() {
     assert!(value("used_memory_peak_human:").ends_with('M') && value("used_memory_peak_perc:").ends_with('%'));
 }
 
-fn info(client: &mut Client, field: &str) -> String {
+/// A field of INFO.
+pub fn info(client: &mut Client, field: &str) -> String {
     let info = client.text(&["info", "everything"]);
     let value = info.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
     value.unwrap_or_else(|| panic!("{field} is not in {info}")).to_string()

@@ -15,6 +15,9 @@ fn table(kind: IndexKind, index_disk_bytes: u64) -> TableStats {
         inline_bytes,
         block_compression,
         modes: TableModes::default(),
+        runs: 0,
+        run_bytes: 0,
+        merge_debt_bytes: 0,
         blocks: 0,
         cached_blocks: 0,
         cached_block_bytes: 0,
@@ -42,6 +45,17 @@ fn a_table_has_its_modes_and_shares_in_its_lines() {
     let half = TableStats { blocks: 4, cached_blocks: 2, cached_values: 1, keys: 8, ..table(IndexKind::Lsm, 0) };
     let lines = lines_of(&half);
     assert!(lines.contains("keys_in_memory_ratio\t0.5\nvalues_in_memory_ratio\t0.125\nrows\t8\n"), "{lines}");
+    let lines = lines_of(&TableStats { runs: 3, run_bytes: 5, merge_debt_bytes: 2, ..half });
+    assert!(lines.contains("runs\t3\nrun_bytes\t5\nmerge_debt_bytes\t2\n"), "{lines}");
+}
+
+/// Java reads a line for each.
+#[test]
+fn notes_are_there_where_there_is_something_to_note() {
+    assert_eq!(notes(None, None, &[]), "");
+    let warnings = ["first\nline".to_string(), "second".into()];
+    let all = notes(Some(61), Some(0), &warnings);
+    assert_eq!(all, "memory_full_seconds\t61\ndisk_full_seconds\t0\nwarning\tfirst line\nwarning\tsecond\n");
 }
 
 #[test]

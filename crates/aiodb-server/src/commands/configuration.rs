@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use aiodb::Durability;
+use aiodb::io::memory::memory_bytes;
 use bytes::Bytes;
 
 use super::family::Family;
@@ -15,6 +16,7 @@ use crate::refusal::{Refusal, SYNTAX, repeated, said};
 use crate::reply::{Answer, OK, Reply};
 use crate::request::MAX_STRING_BYTES;
 use crate::settings::Change;
+use crate::storage::{Side, Wish, shown};
 
 const CONFIG: Family = Family::new("server", "");
 const OF_CONFIG: Family =
@@ -43,6 +45,10 @@ enum Takes {
     Integer(i64, i64, fn(i64) -> Change),
     Flag(fn(bool) -> Change),
     Text(fn(String) -> Change),
+    /// What the server may take of memory.
+    Memory,
+    /// What memory keeps of databases.
+    Modes(Side),
 }
 
 struct Setting {
@@ -57,7 +63,7 @@ const fn setting(name: &'static str, takes: Takes, value: fn(&Server) -> String)
 
 const SCRIPT_MS: Takes = Takes::Integer(0, i64::MAX, |time| Change::ScriptMs(time as u64));
 
-static SETTINGS: [Setting; 31] = [
+static SETTINGS: [Setting; 33] = [
     setting("acl-pubsub-default", Takes::FromStart, |_| "resetchannels".into()),
     setting("aclfile", Takes::Fixed, |server| server.config.aclfile.display().to_string()),
     setting("acllog-max-len", Takes::Integer(0, i64::MAX, |number| Change::Denials(number as usize)), |server| {
@@ -77,12 +83,13 @@ static SETTINGS: [Setting; 31] = [
     setting("cluster-enabled", Takes::Fixed, |_| "no".into()),
     setting("databases", Takes::Fixed, |server| server.keyspace.databases().to_string()),
     setting("dir", Takes::FromStart, |server| server.config.dir.display().to_string()),
+    setting("keys-mode", Takes::Modes(Side::Keys), |server| shown(Side::Keys, &server.keyspace.modes())),
     // Redis's former name of `busy-reply-threshold`.
     setting("lua-time-limit", SCRIPT_MS, |server| server.settings.script_ms().to_string()),
     setting("maxclients", Takes::Integer(1, u32::MAX as i64, |number| Change::Maxclients(number as usize)), |server| {
         server.settings.maxclients().to_string()
     }),
-    setting("maxmemory", Takes::FromStart, |server| maxmemory(server).to_string()),
+    setting("maxmemory", Takes::Memory, |server| maxmemory(server).to_string()),
     setting("maxmemory-policy", Takes::FromStart, |_| "noeviction".into()),
     // Nothing is rewritten, so nothing waits for that.
     setting("no-appendfsync-on-rewrite", Takes::FromStart, |_| "no".into()),
@@ -105,12 +112,12 @@ static SETTINGS: [Setting; 31] = [
     setting("tls-cert-file", Takes::Certificate, |server| server.config.tls_cert_file.display().to_string()),
     setting("tls-key-file", Takes::Certificate, |server| server.config.tls_key_file.display().to_string()),
     setting("tls-port", Takes::FromStart, |server| server.config.tls_port.to_string()),
+    setting("values-mode", Takes::Modes(Side::Values), |server| shown(Side::Values, &server.keyspace.modes())),
 ];
 
-/// The memory by which the caches are sized, in bytes; 0 where it does not matter.
+/// What the server may take of memory, in bytes; 0 where it does not matter.
 pub(super) fn maxmemory(server: &Server) -> u64 {
-    // What cannot be is refused at the start.
-    server.config.memory_bytes().ok().flatten().unwrap_or(0)
+    server.settings.division().server_bytes.unwrap_or(0)
 }
 
 /// Redis's name of a class.
@@ -151,17 +158,60 @@ fn set(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
         }
         settings.push((setting, value));
     }
-    let changes = settings
-        .into_iter()
-        .map(|(setting, value)| change(context.server, setting, value).map_err(|reason| failed(setting, &reason)));
-    let changes = changes.collect::<Result<Vec<_>, _>>()?;
-    for change in changes {
-        if let Change::Requirepass(password) = &change {
-            context.server.acl.set_default_password(password);
+    let changes = settings.into_iter().map(|(setting, value)| {
+        let change = change(context.server, setting, value).map_err(|reason| failed(setting, &reason));
+        Ok((setting, change?))
+    });
+    let changes = changes.collect::<Result<Vec<_>, Refusal>>()?;
+    let apply = |changes: Vec<(&Setting, Change)>| {
+        for (_, change) in changes {
+            if let Change::Requirepass(password) = &change {
+                context.server.acl.set_default_password(password);
+            }
+            context.server.settings.apply(change);
         }
-        context.server.settings.apply(change);
+    };
+    let is_of_store = |change: &Change| matches!(change, Change::Memory(_) | Change::Modes(_));
+    if !changes.iter().any(|(_, change)| is_of_store(change)) {
+        apply(changes);
+        return Ok(OK);
     }
-    Ok(OK)
+    // The store waits for the device: another thread takes this thread's other connections.
+    tokio::task::block_in_place(|| {
+        let _changing = context.server.settings.lock_changes();
+        change_store(context.server, &changes)?;
+        apply(changes);
+        Ok(OK)
+    })
+}
+
+/// Tells the store of those settings that are its own: of all of them, or of none.
+fn change_store(server: &Server, changes: &[(&Setting, Change)]) -> Result<(), Refusal> {
+    let memory = changes.iter().find_map(|(setting, change)| match change {
+        Change::Memory(wanted) => Some((setting, *wanted)),
+        _ => None,
+    });
+    if let Some((setting, wanted)) = memory {
+        server.keyspace.divide_memory(&wanted).map_err(|error| failed(setting, &error.to_string()))?;
+    }
+    let wishes = changes.iter().filter_map(|(setting, change)| match change {
+        Change::Modes(wish) => Some((setting, wish)),
+        _ => None,
+    });
+    if let Some((setting, _)) = wishes.clone().next() {
+        let outcome = server.keyspace.set_modes(wishes.map(|(_, wish)| wish));
+        if let Err(error) = outcome {
+            if memory.is_some() {
+                server.keyspace.divide_memory(&server.settings.division())?;
+            }
+            return Err(failed(setting, &error.to_string()));
+        }
+    }
+    if let Some((_, wanted)) = memory {
+        wanted.warning(memory_bytes()).iter().for_each(|warning| server.log.warn(warning));
+        server.keyspace.stats().warnings.iter().for_each(|warning| server.log.warn(warning));
+    }
+    Ok(())
 }
 
 fn unknown(name: &[u8]) -> Refusal {
@@ -186,6 +236,15 @@ fn change(server: &Server, setting: &Setting, value: &[u8]) -> Result<Change, St
         Takes::Text(change) => {
             let text = std::str::from_utf8(value).map_err(|_| "argument must be UTF-8")?;
             Ok(change(text.into()))
+        }
+        Takes::Memory => {
+            let text = std::str::from_utf8(value).map_err(|_| "argument must be a memory value")?;
+            let division = server.config.division_of(text);
+            division.map(Change::Memory).map_err(|allowed| format!("argument must be {allowed}"))
+        }
+        Takes::Modes(side) => {
+            let text = std::str::from_utf8(value).map_err(|_| "argument must be UTF-8")?;
+            Wish::parse(side, text, server.keyspace.databases()).map(Change::Modes)
         }
         Takes::Fixed | Takes::FromStart | Takes::Certificate => match (setting.value)(server) {
             current if current.as_bytes().eq_ignore_ascii_case(value) => {

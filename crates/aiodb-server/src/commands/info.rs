@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use aiodb::Durability;
+use aiodb::{Durability, TableModes};
 use bytes::Bytes;
 
 use super::configuration::{appendfsync, maxmemory};
@@ -12,6 +12,7 @@ use crate::command::{Command, Context, Run, is_word, now_ms};
 use crate::refusal::Refusal;
 use crate::reply::{Answer, Reply};
 use crate::scripts::REDIS_VERSION;
+use crate::storage::Shares;
 
 const INFO: Family = Family::new("server", "@dangerous").flags("loading stale");
 
@@ -21,10 +22,11 @@ pub(super) static COMMANDS: &[Command] =
 type Lines = Vec<(String, String)>;
 type Section = fn(&Context<'_, '_>) -> Result<Lines, Refusal>;
 
-const SECTIONS: [(&str, Section); 9] = [
+const SECTIONS: [(&str, Section); 10] = [
     ("Server", server),
     ("Clients", clients),
     ("Memory", memory),
+    ("Storage", storage),
     ("Persistence", persistence),
     ("Stats", statistics),
     ("Replication", replication),
@@ -93,10 +95,50 @@ fn memory(context: &Context<'_, '_>) -> Result<Lines, Refusal> {
         line("used_memory_peak", peak),
         line("used_memory_peak_human", human(peak)),
         line("used_memory_peak_perc", format!("{:.2}%", resident as f64 / peak.max(1) as f64 * 100.0)),
-        line("aiodb_cache_bytes", context.server.config.cache_bytes),
+        line("aiodb_cache_bytes", context.server.settings.division().cache_bytes),
         line("maxmemory", maxmemory(context.server)),
         line("maxmemory_policy", "noeviction"),
     ])
+}
+
+/// What memory has of the store, and what merges of its index are behind.
+fn storage(context: &Context<'_, '_>) -> Result<Lines, Refusal> {
+    let keyspace = &context.server.keyspace;
+    let stats = keyspace.stats();
+    let (of_databases, of_all) = keyspace.shares(&stats.tables);
+    let mut lines = vec![
+        line("aiodb_memory_budget_bytes", stats.memory.budget_bytes),
+        line("aiodb_memory_used_bytes", stats.memory.used_bytes()),
+        line("aiodb_memory_full_seconds", seconds(stats.memory_full_seconds)),
+        line("aiodb_disk_full_seconds", seconds(stats.disk_full_seconds)),
+        line("aiodb_keys_in_memory", share(of_all.keys)),
+        line("aiodb_values_in_memory", share(of_all.values)),
+        line("aiodb_runs", stats.runs),
+        line("aiodb_runs_above_bound", stats.runs_above_bound),
+        line("aiodb_merge_debt_bytes", stats.merge_debt_bytes),
+    ];
+    for (database, (modes, shares)) in keyspace.modes().into_iter().zip(of_databases).enumerate() {
+        if shares == Shares::default() && modes == TableModes::default() {
+            continue;
+        }
+        let (keys, values) = (modes.keys.name(), modes.values.name());
+        let shares = format!("keys_in_memory={},values_in_memory={}", share(shares.keys), share(shares.values));
+        lines.push(line(&format!("aiodb_db{database}"), format!("keys_mode={keys},values_mode={values},{shares}")));
+    }
+    for (number, warning) in stats.warnings.iter().enumerate() {
+        lines.push(line(&format!("aiodb_warning_{number}"), warning.replace(['\r', '\n'], " ")));
+    }
+    Ok(lines)
+}
+
+/// As Redis shows a time that there is none of.
+fn seconds(until: Option<u64>) -> String {
+    until.map_or_else(|| "-1".into(), |seconds| seconds.to_string())
+}
+
+/// A share from 0 to 1; empty where it is not known.
+fn share(share: Option<f64>) -> String {
+    share.map_or_else(String::new, |share| format!("{share:.4}"))
 }
 
 /// A figure of the process's memory; 0 where the system does not tell.

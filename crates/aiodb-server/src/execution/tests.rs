@@ -15,7 +15,8 @@ fn start(dir: &Path) -> (Server, Session) {
     let keyspace = Keyspace::open(dir, 2, Options::default(), &|_| ()).unwrap();
     let (config, table) = (Config::default(), commands::table());
     let acl = Acl::new(table.catalog(), &config).unwrap();
-    let server = Server::new(config, keyspace, table, acl, None, 0, Log::new(|_| ()));
+    let division = config.division().unwrap();
+    let server = Server::new((config, division), keyspace, table, acl, None, 0, Log::new(|_| ()));
     let address = SocketAddr::from(([127, 0, 0, 1], 1));
     let client = server.clients.add(address, address, 0, server.acl.default_user(), 1).unwrap();
     (server, Session::new(client))

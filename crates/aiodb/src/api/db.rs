@@ -132,8 +132,13 @@ impl<D: Device> Db<D> {
     /// the background. Durable when it returns, with a checkpoint; a truncate keeps it. After an error nothing has changed, or the next opening
     /// finds it changed. Modes that contradict each other are [`Error::Option`].
     pub fn set_table_modes(&self, name: &str, modes: TableModes) -> Result<()> {
+        self.set_modes_of_tables(&[(name, modes)])
+    }
+
+    /// [`Db::set_table_modes`] for some tables: of all of them, or of none, with one checkpoint.
+    pub fn set_modes_of_tables(&self, wanted: &[(&str, TableModes)]) -> Result<()> {
         self.engine.check_open()?;
-        self.engine.set_table_modes(name, modes)
+        self.engine.set_modes_of_tables(wanted)
     }
 
     /// Applies a batch in the store's durability class: all of it or, after a crash before the acknowledgement,

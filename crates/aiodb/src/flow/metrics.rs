@@ -64,7 +64,9 @@ impl<D: Device> Engine<D> {
             cache_misses,
             run_block_hits,
             run_block_reads,
-            runs: runs.map_or(0, |runs| runs.len() as u64),
+            runs: stats.runs,
+            runs_above_bound: stats.runs_above_bound,
+            merge_debt_bytes: stats.merge_debt_bytes,
             run_file_bytes: runs.map_or(0, Runs::disk_bytes),
             run_memory_bytes: runs.map_or(0, Runs::memory_bytes),
             cache_bytes: self.cache.used_bytes(),
@@ -86,11 +88,15 @@ impl<D: Device> Engine<D> {
 }
 
 fn table_metrics(table: &TableStats) -> TableMetrics {
+    let has_runs = table.kind != IndexKind::Lmdb;
     TableMetrics {
         name: table.name.clone(),
         modes: table.modes,
         keys_in_memory: table.keys_in_memory(),
         values_in_memory: table.values_in_memory(),
+        runs: has_runs.then_some(table.runs),
+        run_bytes: has_runs.then_some(table.run_bytes),
+        merge_debt_bytes: has_runs.then_some(table.merge_debt_bytes),
         cached_block_bytes: table.cached_block_bytes,
         cached_value_bytes: table.cached_value_bytes,
         value_hits: table.value_hits,

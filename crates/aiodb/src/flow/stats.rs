@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use crate::budget::MemoryStats;
 use crate::index::runs::spilled::SpilledTable;
+use crate::index::runs::{RunShare, Runs};
 use crate::io::Device;
 use crate::log::State;
 use crate::store::catalog::{Generation, TableIndex, TableSlot};
@@ -64,6 +65,12 @@ pub struct Stats {
     pub checkpoint_log_lag_bytes: u64,
     /// Tags of `hash` indexes waiting to be settled, and keys of `lmdb` tables whose operands wait to be folded.
     pub unsettled_tags: u64,
+    /// Sorted runs of all `lsm` tables together.
+    pub runs: u64,
+    /// Those of them beyond the number with which no writer waits for merges: 0 unless merges are behind.
+    pub runs_above_bound: u64,
+    /// Bytes of sorted runs of `lsm` tables that merges wait for or have begun, and have yet to take in.
+    pub merge_debt_bytes: u64,
     /// How long the oldest get in flight has held back the reuse of emptied segments, to the nearest round of upkeep; 0 if
     /// none is in flight. The gets of a [`crate::Reader`] that is not polled stay in flight.
     pub oldest_pin_ms: u64,
@@ -132,6 +139,12 @@ pub struct TableStats {
     pub modes: TableModes,
     /// Keys of which the slot has left memory for files (`hash`): a look-up reads a block first.
     pub keys_in_files: u64,
+    /// Sorted runs with keys of the table (`lsm`), or those to which its keys have moved on (`hash`).
+    pub runs: u64,
+    /// Their bytes on the disk; of `lsm` those of the blocks that have its keys. A block with keys of two tables counts for either.
+    pub run_bytes: u64,
+    /// Those of them that merges wait for or have begun, and have yet to take in.
+    pub merge_debt_bytes: u64,
     /// Blocks of sorted runs that have its keys (`lsm`)...
     pub blocks: u64,
     /// ...and how many are in the cache of blocks, with their bytes there. One with keys of two tables counts for either.
@@ -178,6 +191,7 @@ impl<D: Device> Engine<D> {
         let files = self.device.open_files();
         let recovered = self.recovered.get().copied().unwrap_or_default();
         let memory = self.memory_stats();
+        let runs = self.ordered.get(IndexKind::Lsm).and_then(|ordered| ordered.committed.runs());
         Stats {
             format_version: self.catalog.features().version(),
             store_id: self.segments.store.iter().map(|byte| format!("{byte:02x}")).collect(),
@@ -203,6 +217,9 @@ impl<D: Device> Engine<D> {
             checkpoints: counters.checkpoints.load(Ordering::Relaxed),
             checkpoint_log_lag_bytes: self.checkpoint_state().1,
             unsettled_tags: self.settling.len() as u64,
+            runs: runs.map_or(0, |runs| runs.len() as u64),
+            runs_above_bound: runs.map_or(0, Runs::above_bound),
+            merge_debt_bytes: runs.map_or(0, Runs::debt_bytes),
             oldest_pin_ms: self.epochs.age_ms(self.device.clock_ms()),
             snapshots: snapshots as u64,
             kept_versions: (versions.in_memory + versions.in_files) as u64,
@@ -256,9 +273,14 @@ impl<D: Device> Engine<D> {
                 (keys, 0, exact, committed.memory_bytes(), committed.disk_bytes(), committed.plain_bytes())
             }
         };
-        let blocks = match &generation.index {
-            TableIndex::Hash(_) => 0,
-            TableIndex::Ordered => self.ordered_of(generation).committed.blocks_of(generation.id),
+        let share = match &generation.index {
+            TableIndex::Hash(_) => self.spilled.table(generation.id).map_or(RunShare::default(), |runs| RunShare {
+                runs: runs.runs() as u64,
+                bytes: runs.disk_bytes(),
+                debt_bytes: runs.debt_bytes(),
+                blocks: 0,
+            }),
+            TableIndex::Ordered => self.ordered_of(generation).committed.share_of(generation.id),
         };
         let (of_blocks, of_values) = (self.block_cache.share_of(generation.id), self.cache.share_of(generation.id));
         TableStats {
@@ -273,7 +295,10 @@ impl<D: Device> Engine<D> {
             inline_bytes: generation.settings.inline_bytes,
             block_compression: generation.settings.block_compression,
             modes: generation.modes(),
-            blocks,
+            runs: share.runs,
+            run_bytes: share.bytes,
+            merge_debt_bytes: share.debt_bytes,
+            blocks: share.blocks,
             cached_blocks: of_blocks.entries,
             cached_block_bytes: of_blocks.bytes,
             cached_values: of_values.entries,

@@ -46,31 +46,42 @@ impl<D: Device> WritePath<D> {
             return Ok(());
         }
         let without = |cause| Error::MadeWithoutModes { name: made.name.clone(), cause: Box::new(cause) };
-        self.change_modes(&made.name, modes).map_err(without)
+        self.change_modes(&[(&made.name, modes)]).map_err(without)
     }
 
-    /// Changes what of a table memory keeps by preference.
-    pub(crate) fn set_table_modes(&self, name: &str, modes: TableModes) -> Result<()> {
+    /// Changes what of some tables memory keeps by preference: of all of them, or of none.
+    pub(crate) fn set_modes_of_tables(&self, wanted: &[(&str, TableModes)]) -> Result<()> {
         self.commit.check()?;
         let _changing = self.catalog.changing.lock().expect("no code panics while it changes the catalog");
-        let slot = self.catalog.find(name)?;
-        check_modes(slot.kind(), modes)?;
-        self.change_modes(name, modes)
+        for (name, modes) in wanted {
+            check_modes(self.catalog.find(name)?.kind(), *modes)?;
+        }
+        self.change_modes(wanted)
     }
 
     /// The manifest alone has modes: they say nothing of what is on disk, so no record of the log is needed, and earlier programs pass over them.
     /// The caller holds `changing`.
-    fn change_modes(&self, name: &str, modes: TableModes) -> Result<()> {
+    fn change_modes(&self, wanted: &[(&str, TableModes)]) -> Result<()> {
         let _phase = InPhase::enter(&self.device, Phase::TableModes);
-        let Some(before) = self.catalog.set_modes(name, modes) else { return Ok(()) };
+        let wanted = wanted.iter().copied();
+        let before: Vec<(&str, TableModes)> =
+            wanted.filter_map(|(name, modes)| Some((name, self.catalog.set_modes(name, modes)?))).collect();
+        if before.is_empty() {
+            return Ok(());
+        }
         let pace = self.pace();
         self.balance_memory(pace);
-        self.warming.ask(&*self.catalog.find(name)?.generation()?);
+        for (name, _) in &before {
+            self.warming.ask(&*self.catalog.find(name)?.generation()?);
+        }
         if planted::is_on(Bug::ModesForgotten) {
             return Ok(());
         }
         self.checkpoint().inspect_err(|_| {
-            self.catalog.set_modes(name, before);
+            // A table that was named twice gets back what it had first.
+            for (name, modes) in before.iter().rev() {
+                self.catalog.set_modes(name, *modes);
+            }
             self.balance_memory(pace);
         })
     }

@@ -30,6 +30,7 @@ mod packing;
 mod policy;
 pub(crate) mod scan;
 mod set;
+mod shares;
 pub(crate) mod spilled;
 mod steps;
 #[cfg(all(test, not(feature = "shuttle")))]
@@ -102,6 +103,19 @@ impl<'a> RunContext<'a> {
             filtering: None,
         }
     }
+}
+
+/// What a table has of the runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RunShare {
+    /// Runs with keys of it.
+    pub(crate) runs: u64,
+    /// Their blocks that have such keys...
+    pub(crate) blocks: u64,
+    /// ...and the bytes of these on the disk.
+    pub(crate) bytes: u64,
+    /// Those of them that merges wait for or have begun, and have yet to take in.
+    pub(crate) debt_bytes: u64,
 }
 
 /// All runs of a store.

@@ -199,6 +199,12 @@ impl Metrics {
             gauge("runs", "Sorted runs of lsm tables.", self.runs),
             gauge("run_file_bytes", "Bytes of their files.", self.run_file_bytes),
             gauge("run_memory_bytes", "Memory of their filters and fences.", self.run_memory_bytes),
+            gauge(
+                "runs_above_bound",
+                "Sorted runs beyond those with which no writer waits for merges.",
+                self.runs_above_bound,
+            ),
+            gauge("merge_debt_bytes", "Bytes of runs that merges have yet to take in.", self.merge_debt_bytes),
             counter("reclaimed_segments_total", "Segments emptied by reclaim.", self.reclaimed_segments),
             counter("reclaim_moved_bytes_total", "Bytes of batches that reclaim wrote.", self.reclaim_moved_bytes),
             histogram(
@@ -234,7 +240,7 @@ impl Metrics {
         ]
     }
 
-    /// What of each table is in memory. Shares are estimates.
+    /// What of each table is in memory, where shares are estimates, and in sorted runs.
     fn tables(&self) -> Vec<Family<'_>> {
         let of = |kind, name, help, value: &dyn Fn(&TableMetrics) -> Option<f64>| {
             let sample = |table: &TableMetrics| {
@@ -261,6 +267,13 @@ impl Metrics {
             ),
             of(Kind::Gauge, "table_values_in_memory_ratio", "Share of its values in memory, an estimate.", &|table| {
                 table.values_in_memory
+            }),
+            of(Kind::Gauge, "table_runs", "Sorted runs with its keys.", &|table| table.runs.map(|runs| runs as f64)),
+            of(Kind::Gauge, "table_run_bytes", "Bytes of them on the disk.", &|table| {
+                table.run_bytes.map(|bytes| bytes as f64)
+            }),
+            of(Kind::Gauge, "table_merge_debt_bytes", "Bytes of them that merges have yet to take in.", &|table| {
+                table.merge_debt_bytes.map(|bytes| bytes as f64)
             }),
             of(Kind::Gauge, "table_cached_block_bytes", "Its bytes in the cache of blocks.", &|table| {
                 Some(table.cached_block_bytes as f64)

@@ -20,6 +20,8 @@ fn metrics() -> Metrics {
             name: "of \"two words\"".into(),
             modes: TableModes { keys: StorageMode::Memory, values: StorageMode::Auto },
             keys_in_memory: Some(0.25),
+            runs: Some(9),
+            merge_debt_bytes: Some(0),
             value_hits: 8,
             ..TableMetrics::default()
         }],
@@ -44,6 +46,9 @@ fn the_text_is_what_prometheus_reads() {
         "aiodb_table_modes{table=\"of \\\"two words\\\"\",keys=\"memory\",values=\"auto\"} 1\n",
         "aiodb_table_keys_in_memory_ratio{table=\"of \\\"two words\\\"\"} 0.25\n",
         "# TYPE aiodb_table_values_in_memory_ratio gauge\n# HELP",
+        "# TYPE aiodb_table_runs gauge\naiodb_table_runs{table=\"of \\\"two words\\\"\"} 9\n",
+        "# TYPE aiodb_table_run_bytes gauge\n# HELP",
+        "aiodb_table_merge_debt_bytes{table=\"of \\\"two words\\\"\"} 0\n",
         "# TYPE aiodb_table_value_hits_total counter\naiodb_table_value_hits_total{table=\"of \\\"two words\\\"\"} 8\n",
         "aiodb_reclaim_live_ratio_bucket{le=\"0.4\"} 0\naiodb_reclaim_live_ratio_bucket{le=\"0.64\"} 1\n",
     ] {

@@ -48,11 +48,22 @@ pub(crate) struct Wishes {
     pub(crate) all_block_bytes: u64,
 }
 
+/// There is less memory for the process than was chosen for the store. In bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shortage {
+    pub(crate) chosen: u64,
+    pub(crate) machine: u64,
+    /// Whether there was enough since it was chosen.
+    pub(crate) has_shrunk: bool,
+}
+
 /// What may be looked at often. All numbers are Relaxed: they publish nothing, and a bound may be met late.
 pub(crate) struct Memory {
     pub(crate) accounts: Arc<Accounts>,
     /// The budget that was chosen; 0 where none was.
     chosen: AtomicU64,
+    /// The most memory that there was for this process since.
+    most_since_chosen: AtomicU64,
     /// The memory that there was for this process when it was asked for last, and when that was.
     machine: AtomicU64,
     machine_read_ms: AtomicU64,
@@ -78,6 +89,7 @@ impl Memory {
         let memory = Memory {
             accounts,
             chosen: AtomicU64::new(0),
+            most_since_chosen: AtomicU64::new(machine),
             machine: AtomicU64::new(machine),
             machine_read_ms: AtomicU64::new(now_ms),
             looked_ms: AtomicU64::new(now_ms),
@@ -103,8 +115,28 @@ impl Memory {
         if let Some(bytes) = bytes.filter(|bytes| *bytes < least) {
             return Err(Error::TooLittleMemory { bytes, least });
         }
+        self.most_since_chosen.store(self.machine(), Ordering::Relaxed);
         self.chosen.store(bytes.unwrap_or(0), Ordering::Relaxed);
         Ok(())
+    }
+
+    /// The budget that was chosen, if one was.
+    fn chosen(&self) -> Option<u64> {
+        Some(self.chosen.load(Ordering::Relaxed)).filter(|chosen| *chosen > 0)
+    }
+
+    /// The same, and no more than there is: a control group may shrink while the store is open, and grow again.
+    fn chosen_budget(&self) -> Option<u64> {
+        self.chosen().map(|chosen| self.shortage().map_or(chosen, |shortage| shortage.machine))
+    }
+
+    /// Says where there is less memory than was chosen.
+    pub(crate) fn shortage(&self) -> Option<Shortage> {
+        let (chosen, machine) = (self.chosen()?, self.machine());
+        // The system may not say how much there is.
+        let is_short = 0 < machine && machine < chosen;
+        let had_room = self.most_since_chosen.load(Ordering::Relaxed) >= chosen;
+        is_short.then_some(Shortage { chosen, machine, has_shrunk: had_room })
     }
 
     /// The least budget with which the store works that has nothing yet.
@@ -134,10 +166,8 @@ impl Memory {
 
     /// [`Memory::demand`] with the largest budget that there can be.
     fn largest_demand(&self, options: &Options, indexes: u64) -> Demand {
-        let budget = match self.chosen.load(Ordering::Relaxed) {
-            0 => most_default_bytes(self.machine(), u64::from(options.memory_shared_by)),
-            chosen => chosen,
-        };
+        let most_default = || most_default_bytes(self.machine(), u64::from(options.memory_shared_by));
+        let budget = self.chosen_budget().unwrap_or_else(most_default);
         // A moment's buffers do not count, or slots and filters would go for them.
         Demand { budget, fixed: self.kept() + BUFFER_BYTES, ..self.demand(options, indexes) }
     }
@@ -151,11 +181,6 @@ impl Memory {
         parts.map(|part| self.accounts.bytes(part)).iter().sum()
     }
 
-    /// Whether the budget was chosen.
-    pub(crate) fn is_chosen(&self) -> bool {
-        self.chosen.load(Ordering::Relaxed) > 0
-    }
-
     /// The memory that there is for this process, as it is known.
     pub(crate) fn machine(&self) -> u64 {
         self.machine.load(Ordering::Relaxed)
@@ -165,8 +190,10 @@ impl Memory {
     pub(crate) fn refresh_machine(&self, now_ms: u64, ask: impl FnOnce() -> u64) {
         let read_ms = self.machine_read_ms.load(Ordering::Relaxed);
         if now_ms >= read_ms + MACHINE_PERIOD_MS {
+            let machine = ask();
             self.machine_read_ms.store(now_ms, Ordering::Relaxed);
-            self.machine.store(ask(), Ordering::Relaxed);
+            self.machine.store(machine, Ordering::Relaxed);
+            self.most_since_chosen.fetch_max(machine, Ordering::Relaxed);
         }
     }
 
@@ -216,18 +243,18 @@ impl Memory {
 
     /// What there is, and what the parts of a store with so many ordered indexes would take.
     pub(crate) fn demand(&self, options: &Options, indexes: u64) -> Demand {
-        let (chosen, kept, wishes) = (self.chosen.load(Ordering::Relaxed), self.kept(), self.wishes());
+        let (chosen, kept, wishes) = (self.chosen_budget(), self.kept(), self.wishes());
         let mut demand = Demand {
-            budget: chosen,
+            budget: chosen.unwrap_or(0),
             fixed: kept + BUFFER_BYTES,
             indexes,
             memtables: memtables(options),
             versions: versions(options),
-            block_cache: block_cache(options, chosen == 0),
+            block_cache: block_cache(options, chosen.is_none()),
             cache: options.cache_bytes,
             cache_takes_rest: wishes.values && options.cache_bytes == 0,
         };
-        if chosen == 0 {
+        if chosen.is_none() {
             demand.budget = default_bytes(self.machine(), u64::from(options.memory_shared_by), demand.needed());
         }
         if options.block_cache_bytes.is_none() {

@@ -271,6 +271,37 @@ fn a_budget_that_was_not_chosen_follows_the_memory_that_there_is() {
     }
 }
 
+/// Also while it is open; and it comes back to what was chosen.
+#[test]
+fn a_budget_that_was_chosen_follows_a_group_that_has_less() {
+    let device = SimDevice::new(1);
+    device.create_dir(Path::new("/store")).expect("a directory can be made");
+    device.set_memory(1024 * MIB);
+    let options = Options { background: false, segment_bytes: MIB, cache_bytes: 0, ..options(400 * MIB) };
+    let db = Db::open_on(device.clone(), "/store", options).expect("a store can be made");
+    db.create_table("t", IndexKind::Lsm).expect("a table can be made");
+    let budget = |memory: u64| {
+        device.set_memory(memory);
+        device.advance_clock(10_000);
+        db.step(Step::Upkeep).expect("upkeep works");
+        (db.stats().memory.budget_bytes, db.metrics().block_cache_budget_bytes)
+    };
+    assert_eq!(budget(1024 * MIB), (400 * MIB, 200 * MIB));
+    assert_eq!(db.stats().warnings, [""; 0]);
+    let (bytes, block_cache) = budget(100 * MIB);
+    assert!(bytes == 100 * MIB && block_cache <= 50 * MIB, "{bytes} bytes, {block_cache} for blocks");
+    let warnings = db.stats().warnings;
+    let says = |word: &str| warnings.len() == 1 && warnings[0].contains(word);
+    assert!(says("has shrunk to 100 MiB, less than the 400 MiB") && says("memory_bytes"), "{warnings:?}");
+    assert_eq!(budget(300 * MIB).0, 300 * MIB);
+    assert_eq!(budget(2048 * MIB), (400 * MIB, 200 * MIB), "what was chosen");
+    assert_eq!(db.stats().warnings, [""; 0]);
+    db.set_memory_bytes(Some(4096 * MIB)).expect("it is enough");
+    assert_eq!(db.stats().memory.budget_bytes, 2048 * MIB);
+    let warnings = db.stats().warnings;
+    assert!(warnings.len() == 1 && warnings[0].contains("4096 MiB") && !warnings[0].contains("shrunk"), "{warnings:?}");
+}
+
 /// It has no threads that look: those who read values do.
 #[test]
 fn a_store_that_is_only_read_follows_the_memory_that_there_is() {

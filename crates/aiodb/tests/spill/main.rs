@@ -185,7 +185,10 @@ fn a_spilled_key_takes_two_bytes_of_memory_and_a_read() {
     assert_eq!(keys, KEYS);
     assert!(bytes_per_key <= 2.0, "{bytes_per_key} bytes of memory");
     assert!(disk <= 20 * KEYS, "{disk} bytes on disk");
-    let in_memory = db.stats().tables[0].keys_in_memory();
+    let stats = &db.stats().tables[0];
+    assert!(stats.runs > 0 && stats.run_bytes == disk, "{} runs of {} bytes", stats.runs, stats.run_bytes);
+    assert_eq!(stats.merge_debt_bytes, 0, "all that is worth it is merged");
+    let in_memory = stats.keys_in_memory();
     assert!(in_memory.is_some_and(|share| share < 0.2), "{in_memory:?} of the keys are in memory");
     let reads = |db: &Db<SimDevice>| db.metrics().run_block_reads;
     let before = reads(&db);

@@ -81,6 +81,24 @@ fn an_ingested_table_whose_modes_cannot_be_kept_has_all_records() {
     check_made_without(device, db, &error, "an ingested table");
 }
 
+#[test]
+fn where_the_modes_of_several_tables_cannot_be_kept_all_are_as_before() {
+    let device = machine();
+    let db = open_on(&device);
+    for name in ["first", "second"] {
+        db.create_table(name, IndexKind::Lsm).expect("a table can be made");
+    }
+    fail_manifest(&device);
+    let outcome = db.set_modes_of_tables(&[("first", WANTED), ("second", WANTED), ("first", TableModes::default())]);
+    refusal(outcome, "modes that cannot be kept");
+    for name in ["first", "second"] {
+        assert_eq!(db.table(name).expect("it is there").modes(), TableModes::default(), "{name}");
+    }
+    device.clear_faults();
+    db.set_modes_of_tables(&[("first", WANTED), ("second", WANTED)]).expect("modes can be changed");
+    assert_eq!(db.table("second").expect("it is there").modes(), WANTED);
+}
+
 /// What cannot be read is left out once, and keeps nothing else from memory.
 #[test]
 fn a_damaged_block_keeps_no_other_table_from_memory() {

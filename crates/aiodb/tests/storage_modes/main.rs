@@ -158,6 +158,28 @@ fn modes_that_contradict_each_other_are_refused_with_the_reason() {
 }
 
 #[test]
+fn modes_of_several_tables_change_together_or_not_at_all() {
+    let directory = scratch();
+    let (db, _) = open(directory.path(), IndexKind::Lsm, &quiet());
+    db.create_table("lmdb", IndexKind::Lmdb).expect("a table can be made");
+    let found = |db: &Db| ["t", "lmdb"].map(|name| db.table(name).expect("it is there").modes());
+    let checkpoints = || db.stats().checkpoints;
+    let before = checkpoints();
+    let wanted = [modes(Memory, Auto), modes(Memory, Disk)];
+    db.set_modes_of_tables(&[("t", wanted[0]), ("lmdb", wanted[1])]).expect("modes can be changed");
+    assert_eq!((found(&db), checkpoints()), (wanted, before + 1));
+    for refused in
+        [[("t", modes(Disk, Disk)), ("lmdb", modes(Disk, Disk))], [("t", modes(Disk, Disk)), ("none", wanted[0])]]
+    {
+        refusal(db.set_modes_of_tables(&refused), "a change of which a part makes no sense");
+        assert_eq!((found(&db), checkpoints()), (wanted, before + 1));
+    }
+    db.close().expect("it can be closed");
+    let (db, _) = open(directory.path(), IndexKind::Lsm, &quiet());
+    assert_eq!(found(&db), wanted);
+}
+
+#[test]
 fn values_in_memory_are_read_once_and_values_on_disk_each_time() {
     for kind in KINDS {
         let directory = scratch();

@@ -14,6 +14,9 @@ fn stats() -> Stats {
         inline_bytes: 0,
         block_compression: Compression::Zstd(3),
         modes: TableModes { keys: StorageMode::Memory, values: StorageMode::Disk },
+        runs: 145,
+        run_bytes: 146,
+        merge_debt_bytes: 147,
         blocks: 160,
         cached_blocks: 140,
         cached_block_bytes: 141,
@@ -43,6 +46,9 @@ fn stats() -> Stats {
         last_batch: 111,
         durable_batch: 118,
         unsettled_tags: 108,
+        runs: 148,
+        runs_above_bound: 149,
+        merge_debt_bytes: 150,
         snapshots: 119,
         kept_versions: 120,
         kept_versions_in_files: 126,
@@ -82,7 +88,7 @@ fn stats() -> Stats {
 #[test]
 fn every_number_is_shown_to_people_and_to_programs() {
     let (text, json) = (to_text(&stats()), to_json(&stats()).to_string());
-    for number in 101..=139 {
+    for number in (101..=139).chain(145..=150) {
         assert!(text.contains(&format!("{number}")), "{number} is missing in:\n{text}");
         let is_there = |sign: &str| json.contains(&format!(":{sign}{number}"));
         assert!(is_there("") || is_there("-"), "{number} is missing in {json}");
@@ -102,17 +108,17 @@ fn sizes_have_binary_units_and_exact_bytes() {
 #[test]
 fn tables_are_aligned_and_estimates_are_marked() {
     let text = to_text(&stats());
-    let lines: Vec<&str> = text.lines().rev().take(6).collect();
-    assert_eq!(
-        lines[3],
-        "sessions   hash        ~1,234,567      3.00 MiB      5.00 GiB      9.00 GiB       0   zstd:3"
-    );
-    assert_eq!(
-        lines[4],
-        "größe      lmdb         1,234,567      3.00 MiB      5.00 GiB      9.00 GiB       0   zstd:3"
-    );
-    assert_eq!(
-        lines[5],
-        "table      index             keys  index memory    index disk  uncompressed  inline   blocks"
-    );
+    let (at, width) = (text.find("\ntable ").expect("tables are shown") + 1, "sorted runs".len());
+    let lines: Vec<&str> = text[at..].lines().collect();
+    let wanted = [
+        ("table", "index             keys  index memory    index disk  uncompressed  inline   blocks"),
+        ("größe", "lmdb         1,234,567      3.00 MiB      5.00 GiB      9.00 GiB       0   zstd:3"),
+        ("sessions", "hash        ~1,234,567      3.00 MiB      5.00 GiB      9.00 GiB       0   zstd:3"),
+        ("in memory", "          keys          values    value hits        misses"),
+        ("größe", " memory      -     disk   ~0 %           139           144"),
+        ("sessions", " memory ~100 %     disk   ~0 %           139           144"),
+        ("sorted runs", "           runs         bytes  merges behind"),
+        ("sessions", "            145         146 B          147 B"),
+    ];
+    assert_eq!(lines, wanted.map(|(name, rest)| format!("{name:width$}  {rest}")));
 }

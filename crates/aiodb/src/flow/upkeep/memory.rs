@@ -9,7 +9,7 @@ use crate::io::{Device, InPhase, Phase};
 use crate::planted::{self, Bug};
 use crate::store::catalog::Generation;
 use crate::store::growth::Sample;
-use crate::store::memory::{Wishes, listed_of};
+use crate::store::memory::{Shortage, Wishes, listed_of};
 use crate::store::read_path::ReadPath;
 use crate::{IndexKind, Result, StorageMode};
 
@@ -199,14 +199,20 @@ impl<D: Device> ReadPath<D> {
 
     /// What an operator should know of the budget.
     pub(crate) fn memory_warnings(&self, stats: &MemoryStats) -> Vec<String> {
-        let (budget, machine) = (self.memory_demand().budget, self.memory.machine());
+        let budget = self.memory_demand().budget;
         let mut warnings = Vec::new();
-        if self.memory.is_chosen() && budget > machine {
-            warnings.push(format!(
-                "the store may take {} MiB of memory (memory_bytes), and this process may have {} MiB: it may be killed",
-                budget / MIB,
-                machine / MIB
-            ));
+        if let Some(Shortage { chosen, machine, has_shrunk }) = self.memory.shortage() {
+            let (chosen, machine) = (chosen / MIB, machine / MIB);
+            warnings.push(match has_shrunk {
+                true => format!(
+                    "what this process may have of memory (its control group) has shrunk to {machine} MiB, less than the {chosen} MiB that the \
+                     store was given (memory_bytes): it takes no more than that until there is more again, and may be killed"
+                ),
+                false => format!(
+                    "the store may take {chosen} MiB of memory (memory_bytes), and this process may have {machine} MiB: it takes no more than \
+                     that, and may be killed"
+                ),
+            });
         }
         let least = self.memory.taken(&self.options, self.ordered.open().count() as u64);
         if least > budget {

@@ -11,7 +11,7 @@ use crate::index::memtable::{ImmutableMemtable, MemtableRoom, RangeQuery, Reache
 use crate::index::range_tombstones::{RangeTombstone, Ranges, Urgency};
 use crate::index::runs::lookup::RunLookup;
 use crate::index::runs::scan::RunWalk;
-use crate::index::runs::{Compaction, LiveCount, RunContext, Runs};
+use crate::index::runs::{Compaction, LiveCount, RunContext, RunShare, Runs};
 use crate::io::Device;
 
 /// Bytes that one step of a merge writes, about.
@@ -250,11 +250,11 @@ impl<D: Device> Committed<D> {
         }
     }
 
-    /// How many blocks of runs have keys of a table.
-    pub(crate) fn blocks_of(&self, table: u32) -> u64 {
+    /// What a table has of runs.
+    pub(crate) fn share_of(&self, table: u32) -> RunShare {
         match self {
-            Committed::Lmdb(_) => 0,
-            Committed::Runs(runs) => runs.blocks_of(table),
+            Committed::Lmdb(_) => RunShare::default(),
+            Committed::Runs(runs) => runs.share_of(table),
         }
     }
 

@@ -113,8 +113,18 @@ fn has_share(shapes: &[Shape], of: u64) -> bool {
     })
 }
 
+/// The runs that merges wait for or have begun, more of each tier than one merge takes in among them.
+pub(super) fn waiting(policy: MergePolicy, shapes: &[Shape]) -> Vec<Range<usize>> {
+    jobs_of_up_to(usize::MAX, policy, shapes).into_iter().map(|job| job.runs).collect()
+}
+
 /// Merges that were begun, and those that can be; shapes are newest first.
 fn jobs(policy: MergePolicy, shapes: &[Shape]) -> Vec<Job> {
+    jobs_of_up_to(MAX_INPUTS, policy, shapes)
+}
+
+/// [`jobs`] of so many runs each, at most.
+fn jobs_of_up_to(most: usize, policy: MergePolicy, shapes: &[Shape]) -> Vec<Job> {
     let (tiers, mut jobs) = (tiers(policy, shapes), Vec::new());
     let mut at = 0;
     while at < shapes.len() {
@@ -126,7 +136,7 @@ fn jobs(policy: MergePolicy, shapes: &[Shape]) -> Vec<Job> {
         let end = at + (at..shapes.len()).take_while(is_like_first).count();
         if merge > 0 {
             jobs.push(Job { runs: at..end, tier });
-        } else if let Some(runs) = group(policy, shapes, at..end) {
+        } else if let Some(runs) = group(most, policy, shapes, at..end) {
             jobs.push(Job { runs, tier });
         }
         at = end;
@@ -146,11 +156,11 @@ fn tiers(policy: MergePolicy, shapes: &[Shape]) -> Vec<u32> {
     shapes.iter().map(tier_of).collect()
 }
 
-/// Of runs of one tier those that should be merged, perhaps with the oldest run.
-fn group(policy: MergePolicy, shapes: &[Shape], like: Range<usize>) -> Option<Range<usize>> {
+/// Of runs of one tier those that should be merged, so many at most, perhaps with the oldest run.
+fn group(most: usize, policy: MergePolicy, shapes: &[Shape], like: Range<usize>) -> Option<Range<usize>> {
     let oldest = shapes.len() - 1;
     let end = like.end.min(oldest);
-    let count = end.saturating_sub(like.start).min(MAX_INPUTS);
+    let count = end.saturating_sub(like.start).min(most);
     if count < policy.fan_out {
         return None;
     }

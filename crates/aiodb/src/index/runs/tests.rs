@@ -10,6 +10,7 @@ mod ingest;
 mod policy;
 mod room;
 mod segments;
+mod shares;
 mod sizes;
 mod warm;
 mod world;

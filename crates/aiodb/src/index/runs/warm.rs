@@ -1,14 +1,13 @@
 //! Brings blocks of runs into the cache before anybody asks for them, file by file: those that flushes and merges have written last come last.
 
 use std::collections::BTreeSet;
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use super::Runs;
 use super::file::RunFile;
 use super::lookup::place_of;
+use super::shares::blocks_with;
 use crate::Result;
-use crate::index::codec::prefix_key;
 use crate::io::{Device, UNIT_BYTES};
 
 /// Units that a step reads at once, unless one block has more.
@@ -38,15 +37,6 @@ impl WarmedTo {
 }
 
 impl<D: Device> Runs<D> {
-    /// How many blocks have keys of a table.
-    pub(crate) fn blocks_of(&self, table: u32) -> u64 {
-        let set = self.set();
-        set.map_or(0, |set| {
-            let of = |file: &RunFile<D>| blocks_with(file, table).map_or(0, |blocks| blocks.count() as u64);
-            set.pieces().map(|piece| of(piece.file)).sum()
-        })
-    }
-
     /// Reads some blocks that have keys of these tables and that the cache has not. Returns whether there may be more. A file with a block that
     /// cannot be read is left there: who asks for one of its blocks learns why.
     pub(crate) fn warm_some(&self, to: &mut WarmedTo, tables: &[u32]) -> Result<bool> {
@@ -109,11 +99,4 @@ impl<D: Device> Runs<D> {
         }
         Ok(last)
     }
-}
-
-/// The blocks of a file that have keys of a table.
-fn blocks_with<D: Device>(file: &RunFile<D>, table: u32) -> Option<RangeInclusive<usize>> {
-    let (first, next) = (prefix_key(table, &[]), prefix_key(table + 1, &[]));
-    let has_some = *file.footer.smallest_key < *next && *file.footer.largest_key >= *first;
-    has_some.then(|| file.fences.block_of(&first)..=file.fences.block_of(&next))
 }

@@ -38,7 +38,7 @@ fn too_little_is_refused_with_what_is_enough() {
 }
 
 #[test]
-fn the_default_follows_the_machine_and_a_chosen_budget_does_not() {
+fn the_default_follows_the_machine_and_a_chosen_budget_that_fits_does_not() {
     for chosen in [None, Some(100 * MIB)] {
         let options = Options { memory_bytes: chosen, ..Options::default() };
         let memory = memory(&options, 8 << 30).expect("it is enough");
@@ -48,6 +48,45 @@ fn the_default_follows_the_machine_and_a_chosen_budget_does_not() {
         memory.refresh_machine(10_000, || 1 << 30);
         assert_eq!(memory.demand(&options, 1).budget, chosen.unwrap_or(256 * MIB));
     }
+}
+
+/// As a control group that shrinks and grows again.
+#[test]
+fn a_chosen_budget_is_never_above_what_there_is() {
+    let options = Options { memory_bytes: Some(2 << 30), ..Options::default() };
+    let memory = memory(&options, 8 << 30).expect("it is enough");
+    let bounds = || {
+        let demand = memory.demand(&options, 1);
+        let (hash, filters) = (memory.hash_bound(&options, 1), memory.filter_room(&options, 1));
+        (demand.budget, demand.bounds().block_cache, hash, filters)
+    };
+    let (chosen, group) = (bounds(), |now_ms, bytes| memory.refresh_machine(now_ms, || bytes));
+    assert_eq!((chosen.0, memory.shortage()), (2 << 30, None));
+    let short = |chosen, machine, has_shrunk| Some(Shortage { chosen, machine, has_shrunk });
+    group(10_000, 512 * MIB);
+    let shrunk = bounds();
+    assert_eq!((shrunk.0, memory.shortage()), (512 * MIB, short(2 << 30, 512 * MIB, true)));
+    assert!(shrunk.1 < chosen.1 && shrunk.2 < chosen.2 && shrunk.3 < chosen.3, "{shrunk:?} after {chosen:?}");
+    group(20_000, 1 << 30);
+    assert_eq!(bounds().0, 1 << 30, "it follows in both directions");
+    group(30_000, 8 << 30);
+    assert_eq!((bounds(), memory.shortage()), (chosen, None), "there is room for what was chosen");
+    memory.choose(Some(16 << 30), &options).expect("it is enough");
+    assert_eq!((bounds().0, memory.shortage()), (8 << 30, short(16 << 30, 8 << 30, false)), "there was never so much");
+    group(40_000, 0);
+    assert_eq!((bounds().0, memory.shortage()), (16 << 30, None), "the system does not say");
+}
+
+/// Writers go on with the least memtables.
+#[test]
+fn a_group_smaller_than_the_least_budget_leaves_the_floors() {
+    let options = Options { memory_bytes: Some(1 << 30), ..Options::default() };
+    let memory = memory(&options, 8 << 30).expect("it is enough");
+    memory.refresh_machine(10_000, || MIB);
+    let demand = memory.demand(&options, 1);
+    assert_eq!(demand.budget, MIB);
+    assert_eq!((keys_of(demand.bounds().memtables, &options), demand.bounds().block_cache), (16 << 10, 0));
+    assert!(memory.taken(&options, 1) > demand.budget, "which is a warning");
 }
 
 #[test]

@@ -149,6 +149,14 @@ impl<D: Device> Drop for SpilledMerge<D> {
     }
 }
 
+impl<D: Device> SpilledTable<D> {
+    /// Bytes of the runs that the next merge takes in, if one is worth it: while it is under way, all of them.
+    pub(crate) fn debt_bytes(&self) -> u64 {
+        let bytes: Vec<u64> = self.set().runs.iter().map(bytes_of).collect();
+        choose(&bytes, bytes.len(), |_| true).map_or(0, |runs| bytes[runs].iter().sum())
+    }
+}
+
 /// The runs of so many bytes, newest first, that are worth a merge, of which the first so many can be read: all, where the newer ones have half
 /// as much as the oldest, so that memory has filters of few places that count no more. Else such that follow each other, none of a larger size
 /// than most of them; so, too, where the disk has no room for all.

@@ -1,5 +1,7 @@
 use crate::config::MergePolicy;
-use crate::index::runs::policy::{Compaction, Job, LEAST_BYTES, Shape, choose_all, choose_at_rest, place_of_new};
+use crate::index::runs::policy::{
+    Compaction, Job, LEAST_BYTES, Shape, choose_all, choose_at_rest, place_of_new, waiting,
+};
 
 const POLICY: MergePolicy = MergePolicy { fan_out: 4, oldest_ratio: 4 };
 
@@ -55,6 +57,19 @@ fn a_low_tier_comes_before_a_merge_that_was_begun() {
     assert_eq!(choose(&shapes), Some(3..5));
     shapes.insert(0, idle(1));
     assert_eq!(choose(&shapes), Some(0..4));
+}
+
+/// Also those beyond what one merge takes in.
+#[test]
+fn all_runs_that_wait_for_merges_are_told() {
+    assert_eq!(waiting(POLICY, &[idle(1); 4]), [0..0; 0], "the oldest run does not count");
+    let mut shapes = vec![idle(1); 40];
+    shapes.extend([idle(16), idle(16), idle(16), idle(16), idle(1000)]);
+    assert_eq!(waiting(POLICY, &shapes), [0..40, 40..44]);
+    shapes[41..44].iter_mut().for_each(|shape| shape.merge = 7);
+    assert_eq!(waiting(POLICY, &shapes), [0..40, 41..44], "one run is no merge");
+    shapes.truncate(30);
+    assert_eq!(waiting(POLICY, &shapes), only(0..30), "with the oldest, which is not much larger");
 }
 
 #[test]

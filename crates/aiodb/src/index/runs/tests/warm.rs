@@ -89,7 +89,7 @@ impl Warmed {
 
     /// Of a table, how many blocks are in the cache, and how many there are.
     fn blocks(&self, table: u32) -> (u64, u64) {
-        (self.runs.cache.share_of(table).entries, self.runs.blocks_of(table))
+        (self.runs.cache.share_of(table).entries, self.runs.share_of(table).blocks)
     }
 }
 
@@ -133,7 +133,7 @@ fn a_file_that_cannot_be_read_is_left_out() {
     let mut world = Warmed::new();
     world.flush(2000);
     let damaged = named_files(&world.runs).into_keys().next().expect("there is one");
-    let of_first = world.runs.blocks_of(TABLE);
+    let of_first = world.runs.share_of(TABLE).blocks;
     world.device.corrupt(&damaged, 5000, 1);
     world.flush(2000);
     let errors = world.warm();

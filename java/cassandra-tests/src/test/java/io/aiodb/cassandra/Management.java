@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.util.List;
 import java.util.Set;
+import javax.management.Attribute;
 import javax.management.JMException;
 import javax.management.MBeanServerConnection;
 import javax.management.ObjectName;
@@ -70,6 +71,14 @@ final class Management implements AutoCloseable {
             return beans.getAttribute(new ObjectName(bean), attribute);
         } catch (JMException | IOException failure) {
             throw new AssertionError(bean + "." + attribute + " cannot be read", failure);
+        }
+    }
+
+    void set(String bean, String attribute, Object value) {
+        try {
+            beans.setAttribute(new ObjectName(bean), new Attribute(attribute, value));
+        } catch (JMException | IOException failure) {
+            throw new AssertionError(bean + "." + attribute + " cannot be set", failure);
         }
     }
 

@@ -1,12 +1,14 @@
 package io.aiodb.cassandra;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.datastax.oss.driver.api.core.CqlSession;
 import com.datastax.oss.driver.api.core.cql.SimpleStatement;
 import com.datastax.oss.driver.api.core.cql.TraceEvent;
 import java.util.List;
+import javax.management.RuntimeMBeanException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 
@@ -14,6 +16,8 @@ import org.junit.jupiter.api.extension.ExtendWith;
 @ExtendWith(SharedNode.class)
 final class TracingTest {
     private static final int ROWS = 200;
+    private static final String BUDGET = "MemoryBudgetBytes";
+    private static final long BUDGET_BYTES = 96L << 20;
     private static final int ROW_BYTES = 1000;
 
     private static final String SPACE =
@@ -36,6 +40,33 @@ final class TracingTest {
         try (Management management = nodes.management(1)) {
             assertTrue((Long) management.attribute(METRICS + "StoredEntries", "Value") >= 1);
             assertTrue((Long) management.attribute(METRICS + "StoreDiskBytes", "Value") > 0);
+            for (String count : List.of("Runs", "RunBytes", "MergeDebtBytes", "Store.runs_above_bound")) {
+                assertTrue((Long) management.attribute(METRICS + count, "Value") >= 0, count);
+            }
+            for (String seconds : List.of("Store.memory_full_seconds", "Store.disk_full_seconds")) {
+                assertTrue((Long) management.attribute(METRICS + seconds, "Value") >= -1, seconds);
+            }
+            assertEquals("", management.attribute(METRICS + "Store.warnings", "Value"));
+        }
+    }
+
+    /** In JMX, until the node ends. */
+    @Test
+    void theBudgetOfAStoreIsChanged(Nodes nodes) {
+        try (CqlSession session = nodes.session(1);
+                Management management = nodes.management(1)) {
+            session.execute("CREATE KEYSPACE budget WITH replication = "
+                    + "{'class': 'SimpleStrategy', 'replication_factor': 1}");
+            session.execute("CREATE TABLE budget.rows (id int PRIMARY KEY, v text) WITH memtable = 'aiodb'");
+            session.execute("INSERT INTO budget.rows (id, v) VALUES (1, 'v')");
+            String store = management.names("io.aiodb.cassandra:type=Store,*").iterator().next().toString();
+            Object before = management.attribute(store, BUDGET);
+            management.set(store, BUDGET, BUDGET_BYTES);
+            assertEquals(BUDGET_BYTES, management.attribute(store, BUDGET));
+            assertThrows(RuntimeMBeanException.class, () -> management.set(store, BUDGET, 1L));
+            management.set(store, BUDGET, before);
+            assertEquals(before, management.attribute(store, BUDGET));
+            assertEquals("v", session.execute("SELECT v FROM budget.rows WHERE id = 1").one().getString("v"));
         }
     }
 

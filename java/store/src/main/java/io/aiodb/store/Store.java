@@ -1,6 +1,8 @@
 package io.aiodb.store;
 
 import java.util.List;
+import java.util.Objects;
+import java.util.OptionalLong;
 
 /**
  * Named tables of ordered rows. A row is a key, 1 to {@link Capabilities#maxKeyBytes} bytes, and a value, 0 to
@@ -95,6 +97,23 @@ public interface Store extends AutoCloseable {
 
     /** Sizes and counters now. */
     Statistics statistics();
+
+    /**
+     * Changes what the store may take of memory in all, until it is closed; empty leaves it to the store. What is above that is given back
+     * in the background, and no call waits for it.
+     *
+     * @param bytes as the parameter of the store that says it ({@code memory_bytes})
+     * @throws StoreException.Configuration if it is less than a store takes that has nothing yet; nothing was changed
+     * @throws StoreException.Unsupported if this store has no such budget, of which {@link #statistics} would have
+     *     {@code memory_budget_bytes}
+     */
+    default void setMemoryBytes(OptionalLong bytes) {
+        Objects.requireNonNull(bytes, "bytes");
+        // A closed store is told as elsewhere.
+        tableNames();
+        throw new StoreException.Unsupported("a store of kind " + capabilities().name()
+                + " has no budget of memory that can be changed: its own configuration says what it takes");
+    }
 
     /**
      * Makes everything durable and releases the store, its snapshots and scans. Waits for calls that are under way.

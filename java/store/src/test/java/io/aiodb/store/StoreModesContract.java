@@ -10,6 +10,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.util.List;
 import java.util.Map;
 import java.util.OptionalDouble;
+import java.util.OptionalLong;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.AfterEach;
@@ -24,6 +25,9 @@ public abstract class StoreModesContract extends Contract {
     private static final TableModes CONTRADICTION = new TableModes(StorageMode.DISK, StorageMode.MEMORY);
 
     private static final int ROWS = 200;
+
+    /** Enough for a store with little in it. */
+    private static final long BUDGET_BYTES = 96L << 20;
 
     private Store store;
 
@@ -122,6 +126,26 @@ public abstract class StoreModesContract extends Contract {
         Table table = store.createTable("rows", ValueKind.BYTES, KEYS);
         assertThrows(StoreException.Configuration.class, () -> table.setModes(CONTRADICTION));
         assertEquals(KEYS, table.statistics().modes());
+    }
+
+    /** A store that has a budget of its own counts it, and can be given another. */
+    @Test
+    void aBudgetOfMemoryIsChangedOrSaidToBeUnsupported() {
+        Long before = store.statistics().counters().get("memory_budget_bytes");
+        assertThrows(NullPointerException.class, () -> store.setMemoryBytes(null));
+        if (before == null) {
+            assertThrows(StoreException.Unsupported.class, () -> store.setMemoryBytes(OptionalLong.of(BUDGET_BYTES)));
+            assertThrows(StoreException.Unsupported.class, () -> store.setMemoryBytes(OptionalLong.empty()));
+        } else {
+            store.setMemoryBytes(OptionalLong.of(BUDGET_BYTES));
+            assertEquals(BUDGET_BYTES, store.statistics().counters().get("memory_budget_bytes"));
+            for (long bytes : new long[] {1, 0, -1, Long.MIN_VALUE}) {
+                assertThrows(StoreException.Configuration.class, () -> store.setMemoryBytes(OptionalLong.of(bytes)));
+            }
+            assertEquals(BUDGET_BYTES, store.statistics().counters().get("memory_budget_bytes"), "nothing was changed");
+        }
+        store.close();
+        assertThrows(StoreException.Closed.class, () -> store.setMemoryBytes(OptionalLong.of(BUDGET_BYTES)));
     }
 
     @Test

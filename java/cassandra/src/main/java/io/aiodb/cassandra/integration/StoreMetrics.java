@@ -10,6 +10,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.function.Function;
 import java.util.function.ToLongFunction;
@@ -28,10 +29,19 @@ public final class StoreMetrics implements TableMetrics.ReleasableMetric {
 
     /** What the store counts of one table, by the names of the MBeans. */
     private static final Map<String, String> COUNTERS = Map.of(
+            "Runs", "runs",
+            "RunBytes", "run_bytes",
+            "MergeDebtBytes", "merge_debt_bytes",
             "CachedBlockBytes", "cached_block_bytes",
             "CachedValueBytes", "cached_value_bytes",
             "ValueHits", "value_hits",
             "ValueMisses", "value_misses");
+
+    /** What the store counts at times only: seconds until memory and disk are full, where they grow. */
+    private static final Set<String> AT_TIMES = Set.of("memory_full_seconds", "disk_full_seconds");
+
+    /** What stands for them at other times. */
+    private static final long UNKNOWN = -1;
 
     private final OpenStore open;
     private final String keyspace;
@@ -50,8 +60,14 @@ public final class StoreMetrics implements TableMetrics.ReleasableMetric {
             addModes(metadata);
         }
         for (String counter : counters().keySet()) {
-            add("Store." + counter, store -> store.statistics().counters().get(counter));
+            if (!AT_TIMES.contains(counter)) {
+                add("Store." + counter, store -> store.statistics().counters().get(counter));
+            }
         }
+        for (String counter : AT_TIMES) {
+            add("Store." + counter, store -> store.statistics().counters().getOrDefault(counter, UNKNOWN));
+        }
+        gauge("Store.warnings", () -> String.join("\n", open.statistics().warnings()));
     }
 
     /** The table's modes, and where its keys and values are; a share that nobody knows is no number. */

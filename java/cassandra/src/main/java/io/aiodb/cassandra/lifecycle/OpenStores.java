@@ -69,6 +69,7 @@ public final class OpenStores {
                 OpenStore open = new OpenStore(configuration, store, UpdateMerger::merge);
                 open.belongTo(node);
                 configuration.keep();
+                StoreManagement.register(open);
                 return open;
             } catch (RuntimeException failure) {
                 close(store::close, configuration);

@@ -20,7 +20,7 @@ import java.util.Locale;
  * <ul>
  *   <li>{@code interval_millis}: how much a power cut may take of writes in class interval; 1 to 3600000, default 10000
  *   <li>{@code memory_bytes}: memory that the store may take in all, caches and memtables included; default a quarter of what
- *       the machine has or the control group allows, at least 64 MiB
+ *       the machine has or the control group allows, at least 64 MiB. {@link Store#setMemoryBytes} changes it
  *   <li>{@code memory_shared_by}: how many stores, 1 (default) to 1000, share that default
  *   <li>{@code cache_bytes}: memory for values read lately, a part of all; default 0, none
  *   <li>{@code cache_writes}: whether values written lately are kept there too: {@code yes} or {@code no} (default)
@@ -67,7 +67,6 @@ public final class AiodbProvider implements StoreProvider {
     private static final long MAX_INTERVAL_MILLIS = 3_600_000;
     private static final long MAX_CACHE_BYTES = 1L << 44;
     private static final long MAX_INLINE_BYTES = 1024;
-    private static final long ENGINE_DECIDES = -1;
     private static final long MOST_SHARING = 1000;
     private static final long LEAST_OPEN_FILES = 8;
     private static final long MOST_OPEN_FILES = 1_000_000_000;
@@ -80,11 +79,11 @@ public final class AiodbProvider implements StoreProvider {
     @Override
     public Store open(Path directory, Parameters parameters) {
         long intervalMillis = parameters.number("interval_millis", 10_000, 1, MAX_INTERVAL_MILLIS);
-        long memoryBytes = parameters.number("memory_bytes", ENGINE_DECIDES, 1, MAX_CACHE_BYTES);
+        long memoryBytes = parameters.number("memory_bytes", Native.ENGINE_DECIDES, 1, MAX_CACHE_BYTES);
         int memorySharedBy = (int) parameters.number("memory_shared_by", 1, 1, MOST_SHARING);
         long cacheBytes = parameters.number("cache_bytes", 0, 0, MAX_CACHE_BYTES);
         boolean cacheWrites = parameters.choice("cache_writes", Answer.NO) == Answer.YES;
-        long blockCacheBytes = parameters.number("block_cache_bytes", ENGINE_DECIDES, 0, MAX_CACHE_BYTES);
+        long blockCacheBytes = parameters.number("block_cache_bytes", Native.ENGINE_DECIDES, 0, MAX_CACHE_BYTES);
         long segmentBytes = parameters.number("segment_bytes", 32 << 20, 64 << 10, 1 << 30);
         long maxOpenFiles = parameters.number("max_open_files", 0, LEAST_OPEN_FILES, MOST_OPEN_FILES);
         Compression compression = parameters.choice("compression", Compression.NONE);

@@ -8,6 +8,7 @@ import io.aiodb.store.Rows;
 import io.aiodb.store.Snapshot;
 import io.aiodb.store.Statistics;
 import io.aiodb.store.Store;
+import io.aiodb.store.StoreException;
 import io.aiodb.store.Table;
 import io.aiodb.store.TableModes;
 import io.aiodb.store.Tables;
@@ -15,11 +16,13 @@ import io.aiodb.store.ValueKind;
 import java.lang.ref.Cleaner;
 import java.nio.ByteBuffer;
 import java.nio.ReadOnlyBufferException;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.OptionalLong;
 import java.util.Set;
 
 /**
@@ -117,11 +120,26 @@ final class AiodbStore implements Store {
     @Override
     public Statistics statistics() {
         Map<String, Long> counters = new LinkedHashMap<>();
+        List<String> warnings = new ArrayList<>();
         Native.statistics(handle).lines().forEach(line -> {
             int tab = line.indexOf('\t');
-            counters.put(line.substring(0, tab), Long.parseLong(line.substring(tab + 1)));
+            String name = line.substring(0, tab);
+            String value = line.substring(tab + 1);
+            if (name.equals("warning")) {
+                warnings.add(value);
+            } else {
+                counters.put(name, Long.parseLong(value));
+            }
         });
-        return new Statistics(counters.remove("disk_bytes"), counters.remove("rows"), counters);
+        return new Statistics(counters.remove("disk_bytes"), counters.remove("rows"), counters, warnings);
+    }
+
+    @Override
+    public void setMemoryBytes(OptionalLong bytes) {
+        if (bytes.isPresent() && bytes.getAsLong() < 0) {
+            throw new StoreException.Configuration("memory_bytes = " + bytes.getAsLong() + ": give a number of bytes");
+        }
+        Native.setMemoryBytes(handle, bytes.orElse(Native.ENGINE_DECIDES));
     }
 
     @Override

@@ -12,6 +12,9 @@ final class Native {
     /** No snapshot: what is there now. */
     static final long LATEST = 0;
 
+    /** No bytes of memory: the engine decides. */
+    static final long ENGINE_DECIDES = -1;
+
     static final int FROM = 1;
     static final int FROM_EXCLUDED = 2;
     static final int TO = 4;
@@ -56,6 +59,8 @@ final class Native {
     static native long createTable(long store, String name, boolean frames, String keys, String values);
 
     static native void setTableModes(long store, long table, String keys, String values);
+
+    static native void setMemoryBytes(long store, long bytes);
 
     static native String tableNames(long store);
 

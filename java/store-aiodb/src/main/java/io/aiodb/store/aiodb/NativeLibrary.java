@@ -21,7 +21,7 @@ final class NativeLibrary {
     private static final String FILE = "libaiodb_jni.so";
 
     /** The answer of the library, or it belongs to another version. */
-    private static final int INTERFACE_VERSION = 10;
+    private static final int INTERFACE_VERSION = 11;
 
     private static boolean loaded;
 

@@ -6,7 +6,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::progress::Progress;
-use aiodb::SalvageReport;
+use aiodb::{KeySpan, SalvageReport};
 use clap::Args;
 use indicatif::{BinaryBytes, HumanCount};
 use serde_json::{Value, json};
@@ -63,6 +63,18 @@ fn to_json(report: &SalvageReport) -> Value {
             "older_version_written": doubtful.delivered,
         })
     });
+    let older = report.older.iter().map(|span| {
+        let ((first, first_encoding), (last, last_encoding)) =
+            (Encoding::Text.encode(&span.first), Encoding::Text.encode(&span.last));
+        json!({
+            "table": span.table,
+            "first_key": first,
+            "first_key_encoding": first_encoding.name(),
+            "last_key": last,
+            "last_key_encoding": last_encoding.name(),
+            "keys": span.keys,
+        })
+    });
     json!({
         "complete": report.is_complete(),
         "segments": report.segments,
@@ -74,6 +86,7 @@ fn to_json(report: &SalvageReport) -> Value {
         "doubtful_keys": report.doubtful_keys,
         "doubtful": doubtful.collect::<Vec<_>>(),
         "keys_older_than_damage": report.older_than_damage,
+        "older_than_damage": older.collect::<Vec<_>>(),
         "notes": report.notes,
     })
 }
@@ -104,6 +117,14 @@ fn to_text(report: &SalvageReport) -> String {
         let _ = writeln!(text, "  {key:?} of table `{}`: {written}", doubtful.table);
     }
     let older = HumanCount(report.older_than_damage);
-    let _ = writeln!(text, "{older} keys are older than what is lost: any of them may have been changed there");
+    let _ =
+        writeln!(text, "{older} keys are older than what is lost: any of them may have been changed or deleted there");
+    for KeySpan { table, first, last, keys } in &report.older {
+        let [first, last] = [first, last].map(|key| String::from_utf8_lossy(key));
+        let _ = match keys {
+            1 => writeln!(text, "  {first:?} of table `{table}`"),
+            _ => writeln!(text, "  {} from {first:?} to {last:?} of table `{table}`", HumanCount(*keys)),
+        };
+    }
     text
 }

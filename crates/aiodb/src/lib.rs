@@ -78,4 +78,4 @@ pub use metrics::{Distribution, Metrics, TableMetrics};
 pub use planted::{Bug, plant};
 pub use sequence::Sequence;
 pub use tools::backup::{BackupOptions, BackupReport, Repository, RepositoryReport, RestorePoint, RestoreReport};
-pub use tools::salvage::{DoubtfulKey, LostRegion, SalvageReport, salvage, salvage_several};
+pub use tools::salvage::{DoubtfulKey, KeySpan, LostRegion, SalvageReport, salvage, salvage_several};

@@ -1,7 +1,9 @@
 //! A store that an earlier version wrote must still open, and hold what it held.
 //!
 //! Each was written by this test with `AIODB_WRITE_FIXTURE=tests` when its version was the latest. A later version of the format gets a fixture of its own
-//! beside these.
+//! beside these. `fixture_values`, of version 2, was written later, by the last commit before version 3 (7c70b59b): in a work tree of that commit this
+//! file had `fixture_values` with `IndexKind::Lsm` as its only fixture, and made the table with `TableOptions { inline_bytes: 100, ..kind.into() }`. What
+//! else a store of the latest version may have is in `fixture_everything.rs`.
 
 mod support;
 
@@ -12,15 +14,16 @@ use aiodb::filter::{CompactionFilter, FilterEntry, FilterPass, FilterRange, Mark
 use aiodb::{
     CompactionFilters, Compression, Db, Durability, IndexKind, Options, Step, Table, TableOptions, TableStats,
 };
-use support::{assert_get, copy_tree, damage, quiet, scratch, value};
+use support::{assert_get, copy_tree, damage, quiet, scratch, trim_store, value};
 
 /// A store that is kept: its directory, the kinds of its tables, whether they have a compaction filter and values in the index, and the version
 /// of its format. From version 4 on blocks of runs are compressed.
 type Fixture = (&'static str, &'static [IndexKind], bool, u32);
 
-const FIXTURES: [Fixture; 5] = [
+const FIXTURES: [Fixture; 6] = [
     ("fixture", &[IndexKind::Lmdb, IndexKind::Hash], false, 1),
     ("fixture_runs", &[IndexKind::Lsm], false, 1),
+    ("fixture_values", &[IndexKind::Lsm], false, 2),
     ("fixture_filter", &[IndexKind::Lsm], true, 3),
     ("fixture_compressed", &[IndexKind::Lsm], true, 4),
     ("fixture_as_they_lie", &[IndexKind::Lsm], true, LATEST_VERSION),
@@ -64,7 +67,7 @@ fn options() -> Options {
 fn table_options(kind: IndexKind, (_, _, filtered, version): Fixture) -> TableOptions {
     let compaction_filter = filtered.then(|| "marking".to_string());
     let block_compression = if version < 4 { Compression::None } else { Compression::Zstd(3) };
-    let inline_bytes = if filtered { 100 } else { 0 };
+    let inline_bytes = if version < 2 { 0 } else { 100 };
     TableOptions { inline_bytes, block_compression, compaction_filter, ..kind.into() }
 }
 
@@ -146,21 +149,7 @@ fn write(store: &Path, fixture: Fixture) {
     }
     // As the death of the process would leave it; the free segments hold nothing.
     copy_tree(live.path(), store);
-    if kinds.contains(&IndexKind::Lmdb) {
-        std::fs::remove_file(store.join("index/lmdb/lock.mdb")).expect("the lock file can be removed");
-    }
-    for path in support::segment_files(store) {
-        let free = std::fs::read(&path).expect("the segment can be read")[4096..].iter().all(|byte| *byte == 0);
-        if free {
-            std::fs::remove_file(path).expect("the segment can be removed");
-        }
-    }
-    for number in 0..2 {
-        let path = store.join("pending").join(number.to_string());
-        let bytes = std::fs::read(&path).expect("the pending batch can be read");
-        let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| (last + 1).next_multiple_of(4096));
-        std::fs::write(&path, &bytes[..used]).expect("the pending batch can be written");
-    }
+    trim_store(store);
 }
 
 /// Has a newer run that supersedes some keys of an older one, deletes others and has operands.

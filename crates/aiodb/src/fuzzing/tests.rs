@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use fastrand::Rng;
 
+use super::operations::{Reached, run_counted};
 use super::run::{NUMBER, OFFSET};
 use super::{LIFE, SEGMENT, STORE, TARGETS, fuzz};
 use crate::format::entry::{Entry, RangeTombstone};
@@ -291,6 +292,26 @@ fn the_corpus_and_changed_copies_find_nothing() {
             assert!(outcome.is_ok(), "{target}, changed copy {number}: {input:02x?}");
         }
     }
+}
+
+/// Scripts of random bytes, unless `AIODB_FUZZ_SCRIPTS` says how many; `AIODB_FUZZ_SEED` is the seed of the first one.
+const SCRIPTS: u64 = 60;
+
+#[test]
+fn scripts_of_random_bytes_find_nothing_and_reach_what_they_are_for() {
+    let number = |name| std::env::var(name).ok().map(|text: String| text.parse::<u64>().expect("a number"));
+    let (first, scripts) = (number("AIODB_FUZZ_SEED").unwrap_or(0), number("AIODB_FUZZ_SCRIPTS").unwrap_or(SCRIPTS));
+    let mut reached = Reached::default();
+    for seed in first..first + scripts {
+        let mut rng = Rng::with_seed(seed);
+        let script: Vec<u8> = (0..rng.usize(100..2000)).map(|_| rng.u8(..)).collect();
+        let outcome = std::panic::catch_unwind(|| run_counted(&script));
+        reached.add(outcome.unwrap_or_else(|_| panic!("the script of seed {seed}")));
+    }
+    println!("{scripts} scripts: {reached:?}");
+    let Reached { lives, commits, merges, runs, versions_in_files, ingested, reclaimed_segments } = reached;
+    let all = [lives, commits, merges, versions_in_files, ingested, reclaimed_segments];
+    assert!(scripts < SCRIPTS || all.iter().all(|count| *count > 0) && runs > 2, "{reached:?}");
 }
 
 #[test]

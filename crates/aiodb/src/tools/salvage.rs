@@ -1,12 +1,19 @@
 //! Takes out of a damaged store the records that can be proved right, and lists the damage.
 //!
 //! Two walks over the log. The first finds the newest sound version of each key; the second writes those versions into a
-//! fresh store. Nothing is believed that has no checksum of its own: indexes are not looked at, batches that do not check
+//! fresh store. Nothing is believed that has no checksum of its own: indexes are not looked at but for blocks of sorted runs, where something of the
+//! log is lost; batches that do not check
 //! out are searched record by record, and segments whose header is lost are read with the seed that their batches imply.
 //! The source is only read.
+//!
+//! Where records are lost, older ones of their keys may come back. What is lost had sequences below a bound (`losses.rs`), so keys that are written in an
+//! older version are in doubt, unless sorted runs prove something else (`runs.rs`).
 
+mod losses;
+mod runs;
 mod scan;
 mod source;
+mod spans;
 mod versions;
 mod writer;
 
@@ -20,8 +27,10 @@ use crate::format::segment::BATCH_MOVES;
 use crate::io::{Device, Disk};
 use crate::store::clock;
 use crate::{Db, Durability, Error, Options, Result};
+use losses::Losses;
 use scan::{Bytes, Item};
 use source::{Source, Tables};
+use spans::Spans;
 use versions::{Operand, Versions};
 use writer::{OldTable, Writer};
 
@@ -47,9 +56,11 @@ pub struct SalvageReport {
     pub doubtful: Vec<DoubtfulKey>,
     /// All such keys.
     pub doubtful_keys: u64,
-    /// Keys that were written in a version older than the lost bytes at the places above. Where lost bytes do not even say
-    /// their keys, any of these may have had a newer version there.
+    /// Keys that were written in a version that may have come back: lost bytes that do not say their keys may have had an overwrite of each of them, its delete
+    /// or that of a range with it. As far as anything tells that something is lost, all other keys but the doubtful ones are as they were.
     pub older_than_damage: u64,
+    /// Those keys, by table, in at most 1000 spans.
+    pub older: Vec<KeySpan>,
     /// Other things that had to be done without.
     pub notes: Vec<String>,
 }
@@ -78,11 +89,31 @@ pub struct DoubtfulKey {
     pub delivered: bool,
 }
 
+/// Keys of a table whose written versions may have come back: see [`SalvageReport::older_than_damage`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeySpan {
+    /// The table.
+    pub table: String,
+    /// The first key of the span.
+    pub first: Vec<u8>,
+    /// Its last key; the first one where it has only one.
+    pub last: Vec<u8>,
+    /// How many of the keys from the first to the last one are concerned.
+    pub keys: u64,
+}
+
 impl SalvageReport {
     fn lose(&mut self, region: LostRegion) {
         self.lost_regions += 1;
         if self.lost.len() < MAX_LISTED {
             self.lost.push(region);
+        }
+    }
+
+    fn doubt(&mut self, table: String, key: &[u8], delivered: bool) {
+        self.doubtful_keys += 1;
+        if self.doubtful.len() < MAX_LISTED {
+            self.doubtful.push(DoubtfulKey { table, key: key.to_vec(), delivered });
         }
     }
 
@@ -95,7 +126,8 @@ impl SalvageReport {
 /// Writes the records that can be proved right in the damaged store at `store` into a new store at `out`, a directory that is
 /// missing or empty. Takes the newest sound version of each key, with its merge operands and the time at which it expires;
 /// deleted and expired keys stay so. `progress` is told the bytes read and the bytes in all: the log is read
-/// twice, a segment at a time. Some 60 bytes of memory are taken for each key, and 100 and the key for each operand.
+/// twice, a segment at a time. Some 60 bytes of memory are taken for each key, and 100 and the key for each operand. Of a store that lacks something
+/// the sorted runs are read too, a file at a time.
 ///
 /// The source is never changed, and may lie on a read-only file system. Fails with [`Error::NoStore`], [`Error::Locked`]
 /// (a process has the store open), [`Error::NewerVersion`], [`Error::Occupied`], [`Error::DestinationFull`] or
@@ -124,9 +156,12 @@ pub fn salvage_several<P: AsRef<Path>>(
     let mut salvage = Salvage {
         tables: Tables::new(source.manifest.as_ref()),
         versions: Versions::default(),
-        sound_batches: BTreeSet::new(),
-        damaged_batches: BTreeSet::new(),
-        lost_below: if source.lacks_segments { u64::MAX } else { 0 },
+        losses: Losses::new(source.manifest.as_ref().map(|manifest| manifest.position.batch)),
+        lost_below: 0,
+        proven_to: 0,
+        doubtful: BTreeSet::new(),
+        older: BTreeMap::new(),
+        most_spans: 1,
         last_batch: None,
         time_ms: source.manifest.as_ref().map_or(0, |manifest| manifest.time_ms),
         pending: Vec::new(),
@@ -169,10 +204,16 @@ struct Salvage<D: Device> {
     source: Source<D>,
     tables: Tables,
     versions: Versions,
-    sound_batches: BTreeSet<u64>,
-    damaged_batches: BTreeSet<u64>,
-    /// No record that is lost has this sequence or a higher one.
+    losses: Losses,
+    /// No record that is lost has this sequence or a higher one; known once all of the log is read.
     lost_below: u64,
+    /// Below this sequence the sorted runs have all records of their tables.
+    proven_to: u64,
+    /// Keys of which a version newer than the one that is written is known to be lost.
+    doubtful: BTreeSet<(u32, Vec<u8>)>,
+    /// Keys that were written in a version that may have come back, by table, each with at most so many spans.
+    older: BTreeMap<String, Spans>,
+    most_spans: usize,
     /// The highest number of a sound batch, and the checksum that the next one names.
     last_batch: Option<(u64, u32)>,
     /// The latest time found in the store, in milliseconds since 1970.
@@ -189,14 +230,14 @@ impl<D: Device> Salvage<D> {
         for position in 0..self.source.segments.len() {
             let bytes = self.source.read(&self.source.segments[position])?;
             let segment = self.segment(position, &bytes);
-            let path = self.source.segments[position].path.clone();
-            segment.walk(&mut |item| self.take(&segment, item, &path, report));
+            segment.walk(&mut |item| self.take(&segment, item, position, report));
             report.segments += 1;
             done += bytes.len() as u64;
             progress(done, total);
         }
         self.find_pending(report);
         self.find_missing_batches(report);
+        self.bound_losses();
         if self.source.manifest.is_some() && !self.source.lacks_segments && report.is_complete() {
             self.tables.set_complete();
         } else if self.may_lack_tables(report) {
@@ -209,8 +250,27 @@ impl<D: Device> Salvage<D> {
                  shortly before that"
             ));
         }
+        if self.lost_below > 0
+            && let Some((manifest, store)) = self.source.runs()
+        {
+            let read = |number| self.source.read_run(number);
+            self.proven_to = runs::note(&manifest, &store, read, &mut self.versions);
+        }
         self.versions.apply_deletes();
         Ok(())
+    }
+
+    /// Finds out how old what is lost must be.
+    fn bound_losses(&mut self) {
+        self.source.lost_lives.iter().for_each(|life| self.losses.lose_in(Some(*life)));
+        if self.source.lacks_directories {
+            self.losses.lose_in(None);
+        }
+        if self.source.manifest.is_none() {
+            let lives: Option<Vec<u64>> = self.source.segments.iter().map(|segment| segment.life).collect();
+            self.losses.lose_given_up(lives.and_then(|lives| lives.into_iter().max()));
+        }
+        self.lost_below = self.losses.below();
     }
 
     /// Whether a record of after the checkpoint may be lost, and so the one by which an ingested table came to be.
@@ -224,28 +284,36 @@ impl<D: Device> Salvage<D> {
         Bytes { number: segment.number, seed: segment.seed, bytes, known_end: segment.known_end }
     }
 
-    fn take(&mut self, segment: &Bytes<'_>, item: Item<'_>, path: &Path, report: &mut SalvageReport) {
+    /// Takes what is found in the segment at this position.
+    fn take(&mut self, segment: &Bytes<'_>, item: Item<'_>, position: usize, report: &mut SalvageReport) {
         match item {
             Item::Record(found) => {
                 report.records += 1;
                 self.find_record(&found.record, found.location, segment.value_of(&found));
             }
-            Item::Batch { number, checksum, time_ms } => {
+            Item::Batch { number, checksum, first_sequence, time_ms } => {
                 self.time_ms = self.time_ms.max(time_ms);
-                self.sound_batches.insert(number);
+                self.losses.note_sound(number, first_sequence, self.source.segments[position].life);
                 self.last_batch = self.last_batch.max(Some((number, checksum)));
             }
             Item::Suspect { table, sequence, key } => {
                 self.versions.lose(table, key, sequence);
             }
+            Item::SuspectRange { table, sequence, start, end } => {
+                self.versions.lose_range(table, sequence, start, end);
+            }
             Item::Damage { offset, length, batch, below } => {
-                self.damaged_batches.extend(batch);
-                self.lost_below = self.lost_below.max(below.unwrap_or(u64::MAX));
+                let segment = &self.source.segments[position];
+                batch.into_iter().for_each(|number| self.losses.note_damaged(number));
+                match below {
+                    Some(bound) => self.losses.lose_below(bound),
+                    None => self.losses.lose_in(segment.life),
+                }
                 let what = match batch {
                     Some(number) => format!("batch {number} does not check out"),
                     None => "no batch checks out here".to_string(),
                 };
-                report.lose(LostRegion { path: path.to_path_buf(), offset, length, what });
+                report.lose(LostRegion { path: segment.path.clone(), offset, length, what });
             }
         }
     }
@@ -280,7 +348,7 @@ impl<D: Device> Salvage<D> {
         for (position, batch) in pending.iter().enumerate() {
             let number = batch.header.number;
             let later = self.last_batch.is_none_or(|(last, _)| number > last);
-            let wanted = later || self.damaged_batches.contains(&number);
+            let wanted = later || self.losses.is_damaged(number);
             if wanted && batch.header.flags & BATCH_MOVES == 0 {
                 self.pending.push(position);
             }
@@ -291,17 +359,13 @@ impl<D: Device> Salvage<D> {
                 report.records += 1;
                 self.find_record(&found.record, found.location, view.value(&found));
             }
-            self.sound_batches.insert(view.number);
+            self.losses.note_sound(view.number, pending[position].header.first_sequence, None);
         }
     }
 
     /// After the last checkpoint every batch must be there.
     fn find_missing_batches(&mut self, report: &mut SalvageReport) {
-        let Some(manifest) = &self.source.manifest else { return };
-        let first = manifest.position.batch + 1;
-        let Some(last) = self.sound_batches.last().copied().filter(|last| *last >= first) else { return };
-        let known = |number: &u64| self.sound_batches.contains(number) || self.damaged_batches.contains(number);
-        let missing = (first..=last).filter(|number| !known(number)).count();
+        let missing = self.losses.lose_missing();
         if missing > 0 {
             report.notes.push(format!("{missing} batches written after the last checkpoint are nowhere to be found"));
         }
@@ -312,7 +376,8 @@ impl<D: Device> Salvage<D> {
         let defaults = Options::default();
         let segment_bytes = self.source.segment_bytes.unwrap_or(defaults.segment_bytes);
         let db = Db::open(out, Options { segment_bytes, durability: Durability::None, ..defaults })?;
-        let doubtful = self.versions.doubtful();
+        self.doubtful = self.versions.doubtful();
+        self.most_spans = MAX_LISTED / self.tables.known().count().max(1);
         let mut writer = Writer::new(&db, report);
         for (id, (name, settings)) in self.tables.known() {
             writer.table(*id, name, settings)?;
@@ -342,7 +407,7 @@ impl<D: Device> Salvage<D> {
         }
         self.write_operands(&mut writer)?;
         drop(writer);
-        self.tell_doubts(doubtful, report);
+        self.tell_doubts(report);
         db.close()
     }
 
@@ -378,8 +443,17 @@ impl<D: Device> Salvage<D> {
     }
 
     fn count_written(&mut self, writer: &mut Writer<'_>, table: u32, key: &[u8], name: String) {
-        if self.versions.set_written(table, key) {
-            *writer.report.tables.entry(name).or_default() += 1;
+        if !self.versions.set_written(table, key) {
+            return;
+        }
+        *writer.report.tables.entry(name.clone()).or_default() += 1;
+        if self.versions.may_be_removed(table, key) && !self.doubtful.contains(&(table, key.to_vec())) {
+            writer.report.doubt(name.clone(), key, true);
+        }
+        if self.versions.may_be_superseded(table, key, self.lost_below, self.proven_to) {
+            writer.report.older_than_damage += 1;
+            let most = self.most_spans;
+            self.older.entry(name).or_insert_with(|| Spans::new(most)).add(key);
         }
     }
 
@@ -396,16 +470,17 @@ impl<D: Device> Salvage<D> {
         Some(parts?.concat())
     }
 
-    /// Lists the keys of which a version newer than the written one is known to be lost.
-    fn tell_doubts(&self, doubtful: BTreeSet<(u32, Vec<u8>)>, report: &mut SalvageReport) {
-        for (table, key) in doubtful {
-            let Some((name, _)) = self.tables.find(table) else { continue };
-            let delivered = self.versions.is_written(table, &key);
-            report.doubtful_keys += 1;
-            if report.doubtful.len() < MAX_LISTED {
-                report.doubtful.push(DoubtfulKey { table: name, key, delivered });
+    /// Lists the keys of which a version newer than the written one is known to be lost, and those of which it may be.
+    fn tell_doubts(&mut self, report: &mut SalvageReport) {
+        for (table, key) in &self.doubtful {
+            if let Some((name, _)) = self.tables.find(*table) {
+                report.doubt(name, key, self.versions.is_written(*table, key));
             }
         }
-        report.older_than_damage = self.versions.written_before(self.lost_below);
+        let spans = std::mem::take(&mut self.older).into_iter().flat_map(|(table, spans)| {
+            let span = move |(first, last, keys)| KeySpan { table: table.clone(), first, last, keys };
+            spans.finish().map(span)
+        });
+        report.older = spans.take(MAX_LISTED).collect();
     }
 }

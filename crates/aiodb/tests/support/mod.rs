@@ -157,6 +157,26 @@ pub fn copy_tree(from: &Path, to: &Path) {
     }
 }
 
+/// Removes from a copy of a store what a fixture need not have: LMDB's lock, segments that hold nothing, and the zeros at the end of pending batches.
+pub fn trim_store(store: &Path) {
+    match std::fs::remove_file(store.join("index/lmdb/lock.mdb")) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => panic!("the lock file can be removed: {error}"),
+        _ => {}
+    }
+    for path in segment_files(store) {
+        let free = std::fs::read(&path).expect("the segment can be read")[4096..].iter().all(|byte| *byte == 0);
+        if free {
+            std::fs::remove_file(path).expect("the segment can be removed");
+        }
+    }
+    for number in 0..2 {
+        let path = store.join("pending").join(number.to_string());
+        let bytes = std::fs::read(&path).expect("the pending batch can be read");
+        let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| (last + 1).next_multiple_of(4096));
+        std::fs::write(&path, &bytes[..used]).expect("the pending batch can be written");
+    }
+}
+
 /// Whether the tests run as root, who may mount file systems and become somebody else.
 pub fn is_root() -> bool {
     // SAFETY: the call takes nothing and cannot fail.

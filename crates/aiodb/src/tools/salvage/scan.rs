@@ -3,14 +3,20 @@
 //! Where batches check out they are walked as recovery does. Elsewhere every place where a record may lie is tried: its
 //! checksum, which starts from the segment's life and includes the record's place, is proof enough.
 
+use std::collections::BTreeSet;
+use std::ops::Range;
+
 use crate::checksum::crc32c_append;
 use crate::format::batch::{BatchView, Found};
 use crate::format::location::Location;
-use crate::format::record::{Kind, RECORD_ALIGNMENT, RECORD_HEADER_BYTES, Record, key_start};
+use crate::format::record::{Kind, RECORD_ALIGNMENT, RECORD_HEADER_BYTES, Record, key_start, range_end};
 use crate::format::segment::{BATCH_LINK_OFFSET, BATCH_MOVES, BatchHeader, Seed, u16_at, u32_at, u64_at};
 use crate::io::UNIT_BYTES;
 
 const BATCH_MAGIC: &[u8] = b"ABAT";
+
+/// Bytes before the end of a range in the value of its delete.
+const LIFE_BYTES: usize = 8;
 
 /// The kinds of records that are about one key.
 const KEY_KINDS: [u8; 3] = [Kind::Put as u8, Kind::Delete as u8, Kind::Merge as u8];
@@ -19,12 +25,14 @@ const KEY_KINDS: [u8; 3] = [Kind::Put as u8, Kind::Delete as u8, Kind::Merge as 
 pub(super) enum Item<'a> {
     /// A record that checks out.
     Record(Found<'a>),
-    /// A batch of this number checks out; the next names its header's checksum. It was written at that time.
-    Batch { number: u64, checksum: u32, time_ms: u64 },
+    /// A batch of this number checks out; the next names its header's checksum. All that was written before has sequences below its first one.
+    Batch { number: u64, checksum: u32, first_sequence: u64, time_ms: u64 },
     /// Bytes that look like a record of a damaged batch whose value, or key, is not as it was written.
     Suspect { table: u32, sequence: u64, key: &'a [u8] },
+    /// The same of the delete of a range; `end` is the first key that is spared, empty for none.
+    SuspectRange { table: u32, sequence: u64, start: &'a [u8], end: &'a [u8] },
     /// Bytes that do not check out, and the number of the batch if its header does. Records in them may have been told;
-    /// the lost ones have sequences below the bound, if one is known.
+    /// the lost ones have sequences below the bound, if one is known: 0 where no record is lost.
     Damage { offset: u64, length: u64, batch: Option<u64>, below: Option<u64> },
 }
 
@@ -44,7 +52,8 @@ impl<'a> Bytes<'a> {
         while offset + UNIT_BYTES <= self.bytes.len() {
             offset = match self.batch(offset) {
                 Some((view, header, checksum)) => {
-                    tell(Item::Batch { number: header.number, checksum, time_ms: header.time_ms });
+                    let BatchHeader { number, first_sequence, time_ms, .. } = header;
+                    tell(Item::Batch { number, checksum, first_sequence, time_ms });
                     view.records().for_each(|found| tell(Item::Record(found)));
                     offset + view.bytes.len()
                 }
@@ -87,12 +96,18 @@ impl<'a> Bytes<'a> {
         }
         let following = self.header(next);
         let end = if following.is_some() { next } else { self.bytes.len() };
-        let mut found = 0;
+        // Behind the batch whose header is here there may be others whose headers do not check out.
+        let batch_end = header.map_or(start, |header| end.min(start + header.length as usize));
+        let (mut found, mut found_behind) = (BTreeSet::new(), false);
         let mut at = start;
         while at < end {
             at += match Record::decode(&self.bytes[at..], self.seed, at as u32) {
                 Some(record) => {
-                    found += u32::from(record.kind != Kind::Large);
+                    if at >= batch_end {
+                        found_behind = true;
+                    } else if record.kind != Kind::Large {
+                        found.insert(record.sequence);
+                    }
                     tell(Item::Record(self.found(record, at as u32)));
                     record.length().next_multiple_of(RECORD_ALIGNMENT)
                 }
@@ -103,14 +118,14 @@ impl<'a> Bytes<'a> {
             };
         }
         // Behind the last batch nothing need be: bytes there are of an earlier life.
-        if following.is_some() || header.is_some() || found > 0 || (start as u64) < self.known_end {
-            let whole = header.is_some_and(|header| header.records == found);
-            let below = match header.or(following) {
-                _ if whole => Some(0),
-                Some(near) => Some(near.first_sequence + header.map_or(0, |header| u64::from(header.records))),
-                None => None,
+        let is_known = following.is_some() || found_behind || (batch_end as u64) < self.known_end;
+        let has_behind = batch_end < end && is_known;
+        if header.is_some() || has_behind {
+            let below = match header {
+                Some(header) if !has_behind => Some(lost_below(&header, &found)),
+                _ => following.map(|following| following.first_sequence),
             };
-            let length = header.map_or(end - start, |header| (header.length as usize).min(end - start)) as u64;
+            let length = (if has_behind { end } else { batch_end } - start) as u64;
             tell(Item::Damage { offset: start as u64, length, batch: header.map(|header| header.number), below });
         }
         end
@@ -126,14 +141,20 @@ impl<'a> Bytes<'a> {
         if bytes.len() < RECORD_HEADER_BYTES || header.flags & BATCH_MOVES != 0 {
             return;
         }
-        let (sequence, table) = (u64_at(bytes, 16), u32_at(bytes, 12));
-        let sequences = header.first_sequence..header.first_sequence + u64::from(header.records);
-        if !sequences.contains(&sequence) || !KEY_KINDS.contains(&bytes[4]) {
+        let (sequence, table, kind) = (u64_at(bytes, 16), u32_at(bytes, 12), bytes[4]);
+        if !sequences_of(header).contains(&sequence) {
             return;
         }
         let start = key_start(bytes[5]);
-        if let Some(key) = bytes.get(start..start + usize::from(u16_at(bytes, 6)) + 1) {
+        let end = start + usize::from(u16_at(bytes, 6)) + 1;
+        let Some(key) = bytes.get(start..end) else { return };
+        if KEY_KINDS.contains(&kind) {
             tell(Item::Suspect { table, sequence, key });
+        } else if kind == Kind::RangeTombstone as u8 {
+            let value = usize::try_from(u32_at(bytes, 8)).ok().and_then(|length| bytes[end..].get(..length));
+            if let Some(end) = value.filter(|value| value.len() >= LIFE_BYTES).map(range_end) {
+                tell(Item::SuspectRange { table, sequence, start: key, end });
+            }
         }
     }
 
@@ -144,6 +165,24 @@ impl<'a> Bytes<'a> {
         };
         Found { record, location: Location { segment: self.number, offset, length } }
     }
+}
+
+/// The sequences of the records of a batch that is none of moves.
+fn sequences_of(header: &BatchHeader) -> Range<u64> {
+    header.first_sequence..header.first_sequence + u64::from(header.records)
+}
+
+/// No record that a damaged batch has lost has this sequence or a higher one; 0 if all were found.
+fn lost_below(header: &BatchHeader, found: &BTreeSet<u64>) -> u64 {
+    if found.len() == header.records as usize {
+        return 0;
+    }
+    if header.flags & BATCH_MOVES != 0 {
+        // They have the sequences that they had before.
+        return header.first_sequence;
+    }
+    let last = sequences_of(header).rev().find(|sequence| !found.contains(sequence));
+    last.map_or(0, |last| last + 1)
 }
 
 /// The seed of a segment whose header is lost: that of the batch with the highest number among the batches that check out with

@@ -26,6 +26,8 @@ pub(super) struct SourceSegment {
     pub(super) number: u32,
     pub(super) path: PathBuf,
     pub(super) seed: Seed,
+    /// The number of its activation; `None` where nothing says it.
+    pub(super) life: Option<u64>,
     /// The end that the manifest knows; 0 if none.
     pub(super) known_end: u64,
 }
@@ -67,8 +69,12 @@ pub(super) struct Source<D: Device> {
     pub(super) segment_bytes: Option<u64>,
     pub(super) segments: Vec<SourceSegment>,
     pub(super) pending: Arc<Vec<Pending>>,
-    /// Whether the manifest lists a segment that is not there.
+    /// Whether the manifest lists a segment that is not there, or a directory is missing.
     pub(super) lacks_segments: bool,
+    /// The lives of segments that the manifest lists and that are not there.
+    pub(super) lost_lives: Vec<u64>,
+    /// Whether there may be other segments that are not there.
+    pub(super) lacks_directories: bool,
 }
 
 impl<D: Device> Source<D> {
@@ -97,6 +103,8 @@ impl<D: Device> Source<D> {
             segments: Vec::new(),
             pending: Arc::default(),
             lacks_segments: false,
+            lost_lives: Vec::new(),
+            lacks_directories: false,
         };
         let (mut headers, mut newer) = (BTreeMap::new(), None);
         for number in numbers {
@@ -241,7 +249,7 @@ impl<D: Device> Source<D> {
         let given = self.directories.len();
         if given < count {
             report.notes.push(format!("the store lies in {count} directories, of which {given} were given"));
-            self.lacks_segments = true;
+            (self.lacks_segments, self.lacks_directories) = (true, true);
         }
         Ok(())
     }
@@ -256,15 +264,26 @@ impl<D: Device> Source<D> {
         })
     }
 
-    /// The tables that the sorted runs have keys of, as far as a manifest of these tells.
-    pub(super) fn tables_of_runs(&self) -> BTreeSet<u32> {
-        let Some(store) = self.store else { return BTreeSet::new() };
+    /// The manifest of the sorted runs, and the store's id, as far as they are there.
+    pub(super) fn runs(&self) -> Option<(RunManifest, [u8; 16])> {
+        let store = self.store?;
         let read = |name: &&str| {
             let name = format!("index/runs/{name}");
             self.find_file(&name, |bytes| RunManifest::decode(bytes, &store).ok())
         };
         let latest = MANIFEST_NAMES.iter().filter_map(read).max_by_key(|manifest| manifest.edit);
-        latest.iter().flat_map(|manifest| &manifest.keys).map(|count| count.table).collect()
+        latest.map(|manifest| (manifest, store))
+    }
+
+    /// The bytes of a file of a sorted run, as many as there are.
+    pub(super) fn read_run(&self, number: u64) -> Vec<u8> {
+        let name = format!("index/runs/{number:012}.run");
+        self.find_file(&name, |bytes| Some(bytes.to_vec())).unwrap_or_default()
+    }
+
+    /// The tables that the sorted runs have keys of, as far as a manifest of these tells.
+    pub(super) fn tables_of_runs(&self) -> BTreeSet<u32> {
+        self.runs().iter().flat_map(|(manifest, _)| &manifest.keys).map(|count| count.table).collect()
     }
 
     fn read_manifest(&mut self, report: &mut SalvageReport) -> Result<()> {
@@ -297,8 +316,9 @@ impl<D: Device> Source<D> {
             .map(|entry| (entry.number, (entry.life, entry.end)))
             .collect();
         let next_life = self.manifest.as_ref().map(|manifest| manifest.next_life);
-        for (number, (_, end)) in listed.iter().filter(|(number, _)| !headers.contains_key(number)) {
+        for (number, (life, end)) in listed.iter().filter(|(number, _)| !headers.contains_key(number)) {
             self.lacks_segments = true;
+            self.lost_lives.push(*life);
             report.lose(LostRegion {
                 path: self.segment_path(*number),
                 offset: 0,
@@ -316,6 +336,7 @@ impl<D: Device> Source<D> {
                 (Some(header), Some((life, _))) if header.life < *life => {
                     let what = format!("the segment's life is {}, the manifest knows {life}", header.life);
                     self.lacks_segments = true;
+                    self.lost_lives.push(*life);
                     report.lose(LostRegion { path, offset: 0, length: known_end, what });
                     continue;
                 }
@@ -337,7 +358,7 @@ impl<D: Device> Source<D> {
                 _ => seed_without_header(&read_file(&self.device, &path)?.unwrap_or_default()),
             };
             if let Some(seed) = seed {
-                self.segments.push(SourceSegment { number, path, seed, known_end });
+                self.segments.push(SourceSegment { number, path, seed, life, known_end });
             }
         }
         Ok(())

@@ -5,14 +5,31 @@ use std::ops::Bound::{Included, Unbounded};
 
 use xxhash_rust::xxh3::Xxh3;
 
+use crate::format::entry::Entry;
 use crate::format::location::Location;
-use crate::format::record::{Form, Record, range_end};
+use crate::format::record::{Form, Kind, Record, range_end};
 
 /// The newest sound put or delete of a key.
 struct Base {
     sequence: u64,
     deleted: bool,
     written: bool,
+    in_runs: InRuns,
+}
+
+impl Base {
+    fn new(sequence: u64, deleted: bool) -> Base {
+        Base { sequence, deleted, written: false, in_runs: InRuns::default() }
+    }
+}
+
+/// What the sorted runs have of a key.
+#[derive(Clone, Copy, Default)]
+struct InRuns {
+    /// The records that count.
+    this: bool,
+    /// Newer ones that are not known.
+    newer: bool,
 }
 
 /// A merge operand.
@@ -50,23 +67,47 @@ pub(super) struct Versions {
     /// For each table: the newest range delete from a key on, 0 for none.
     removed: BTreeMap<u32, BTreeMap<Vec<u8>, u64>>,
     lost: Vec<LostVersion>,
+    /// Range deletes that are known to have been written but cannot be read, by table.
+    lost_ranges: BTreeMap<u32, Vec<RangeTombstone>>,
 }
 
 impl Versions {
     /// Notes a put or a delete that is sound. Of two records with one sequence one is a copy of the other; reclaim writes
     /// a delete in the place of an expired record.
     pub(super) fn note_base(&mut self, record: &Record<'_>, deleted: bool) {
-        let new = Base { sequence: record.sequence, deleted, written: false };
-        let base = self.bases.entry(identify(record.table, record.key)).or_insert(Base { ..new });
-        if (base.sequence, base.deleted) < (new.sequence, new.deleted) {
-            *base = new;
+        let base = self.bases.entry(identify(record.table, record.key));
+        let base = base.or_insert(Base::new(record.sequence, deleted));
+        if (base.sequence, base.deleted) < (record.sequence, deleted) {
+            *base = Base::new(record.sequence, deleted);
+        }
+    }
+
+    /// Notes the records that a file of a sorted run has of a key, newest first, once all records of the log are noted: they were written, though
+    /// those of the log may be lost.
+    pub(super) fn note_in_runs(&mut self, table: u32, key: &[u8], entries: &[Entry]) {
+        let identity = identify(table, key);
+        let (Some(base), Some(newest)) = (self.bases.get_mut(&identity), entries.first()) else { return };
+        let is_known = |sequence: u64| sequence == base.sequence || self.operands.contains_key(&(sequence, identity));
+        let mut counting = entries.iter().map(|entry| entry.sequence).filter(|sequence| *sequence >= base.sequence);
+        match (counting.clone().next(), counting.all(is_known)) {
+            (None, _) => {}
+            (_, true) => base.in_runs.this = true,
+            (_, false) => base.in_runs.newer = true,
+        }
+        match newest.kind {
+            Kind::Delete if base.sequence < newest.sequence => {
+                *base = Base { in_runs: base.in_runs, ..Base::new(newest.sequence, true) };
+            }
+            // An operand may be missing because a later one stands for it.
+            Kind::Put if base.sequence < newest.sequence && !base.deleted => self.lose(table, key, newest.sequence),
+            _ => {}
         }
     }
 
     /// Notes an operand that is sound.
     pub(super) fn note_operand(&mut self, record: &Record<'_>, location: Location) {
         let identity = identify(record.table, record.key);
-        let base = self.bases.entry(identity).or_insert(Base { sequence: 0, deleted: true, written: false });
+        let base = self.bases.entry(identity).or_insert(Base::new(0, true));
         if base.sequence < record.sequence {
             let (table, key, form) = (record.table, record.key.into(), record.form);
             let checksum = record.separate.map(|separate| separate.checksum);
@@ -77,16 +118,26 @@ impl Versions {
 
     /// Notes the delete of a range.
     pub(super) fn note_range(&mut self, record: &Record<'_>) {
-        let (start, end) = (record.key.to_vec(), range_end(record.value).to_vec());
-        if end.is_empty() || start < end {
-            let range = RangeTombstone { sequence: record.sequence, start, end };
-            self.ranges.entry(record.table).or_default().push(range);
+        self.note_removed(record.table, record.sequence, record.key, range_end(record.value));
+    }
+
+    /// Notes that a range was deleted at a sequence: up to `end`, or to the table's end if that is empty.
+    pub(super) fn note_removed(&mut self, table: u32, sequence: u64, start: &[u8], end: &[u8]) {
+        if let Some(range) = RangeTombstone::new(sequence, start, end) {
+            self.ranges.entry(table).or_default().push(range);
         }
     }
 
     /// Notes a record that cannot be used.
     pub(super) fn lose(&mut self, table: u32, key: &[u8], sequence: u64) {
         self.lost.push(LostVersion { table, key: key.to_vec(), sequence });
+    }
+
+    /// Notes the delete of a range that cannot be used.
+    pub(super) fn lose_range(&mut self, table: u32, sequence: u64, start: &[u8], end: &[u8]) {
+        if let Some(range) = RangeTombstone::new(sequence, start, end) {
+            self.lost_ranges.entry(table).or_default().push(range);
+        }
     }
 
     /// Applies the noted puts and deletes, once all are noted: forgets operands that do not count.
@@ -110,8 +161,30 @@ impl Versions {
 
     /// Notes that a version of a key was written. True the first time.
     pub(super) fn set_written(&mut self, table: u32, key: &[u8]) -> bool {
-        let base = self.bases.get_mut(&identify(table, key)).expect("what is written was noted");
-        !std::mem::replace(&mut base.written, true)
+        !std::mem::replace(&mut self.base_mut(table, key).written, true)
+    }
+
+    /// Whether a key that is written may have had a newer version among lost records, all of which have sequences below the bound; not if the
+    /// runs prove that it had none up to `proven_to`.
+    pub(super) fn may_be_superseded(&self, table: u32, key: &[u8], lost_below: u64, proven_to: u64) -> bool {
+        let base = self.base(table, key);
+        let is_proven = base.in_runs.this && !base.in_runs.newer && lost_below <= proven_to;
+        base.sequence < lost_below && !is_proven
+    }
+
+    /// Whether the delete of a range that cannot be read was newer than the version of a key that is written.
+    pub(super) fn may_be_removed(&self, table: u32, key: &[u8]) -> bool {
+        let Some(ranges) = self.lost_ranges.get(&table) else { return false };
+        let sequence = self.base(table, key).sequence;
+        ranges.iter().any(|range| sequence < range.sequence && range.contains(key))
+    }
+
+    fn base(&self, table: u32, key: &[u8]) -> &Base {
+        self.bases.get(&identify(table, key)).expect(NOTED)
+    }
+
+    fn base_mut(&mut self, table: u32, key: &[u8]) -> &mut Base {
+        self.bases.get_mut(&identify(table, key)).expect(NOTED)
     }
 
     /// The operands that count, in the order in which they were written.
@@ -134,10 +207,20 @@ impl Versions {
     pub(super) fn is_written(&self, table: u32, key: &[u8]) -> bool {
         self.bases.get(&identify(table, key)).is_some_and(|base| base.written)
     }
+}
 
-    /// How many of the keys that were written have a base older than a sequence.
-    pub(super) fn written_before(&self, sequence: u64) -> u64 {
-        self.bases.values().filter(|base| base.written && base.sequence < sequence).count() as u64
+/// Why a key that is written is always found.
+const NOTED: &str = "what is written was noted";
+
+impl RangeTombstone {
+    /// `None` for a range that ends before it begins.
+    fn new(sequence: u64, start: &[u8], end: &[u8]) -> Option<RangeTombstone> {
+        let is_range = end.is_empty() || start < end;
+        is_range.then(|| RangeTombstone { sequence, start: start.to_vec(), end: end.to_vec() })
+    }
+
+    fn contains(&self, key: &[u8]) -> bool {
+        *self.start <= *key && (self.end.is_empty() || *key < *self.end)
     }
 }
 

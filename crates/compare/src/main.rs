@@ -2,19 +2,26 @@
 
 mod batch;
 mod class;
+mod course;
 mod durable_puts;
 mod engine;
 mod error;
 mod host;
 mod memory;
+mod points;
 mod process;
 mod records;
 mod report;
+mod rest;
+mod runs;
 mod soak;
 mod store;
 mod stream;
+mod summary;
 mod sweep;
+mod totals;
 mod workloads;
+mod writers;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;

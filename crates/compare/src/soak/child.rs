@@ -46,6 +46,7 @@ pub fn run(request: &Request) -> Result<()> {
     let resources = Resources {
         memory_bytes: Some(request.place.memory_bytes),
         data_bytes: Some(request.keys * request.shape().record_bytes()),
+        counters: false,
     };
     let spec = settings::named(&request.place.engine);
     runs::serve(&request.place, spec, resources, |engine, disk| Soak { engine, disk, request }.run())

@@ -1,6 +1,7 @@
 //! `compare`: rival engines beside aiodb, measured in one run on one disk.
 
 mod batch;
+mod churn;
 mod class;
 mod course;
 mod durable_puts;
@@ -10,6 +11,7 @@ mod host;
 mod memory;
 mod points;
 mod process;
+mod ranks;
 mod records;
 mod report;
 mod rest;
@@ -42,12 +44,17 @@ enum Experiment {
     Workloads(workloads::Options),
     /// Inserts far beyond memory: whether the rate falls, and how long a single put takes.
     Soak(soak::Options),
+    /// Overwrites of data that is there, several times over: space, bytes that the device writes, and whether the rate stays.
+    Churn(churn::Options),
     /// One engine's part of `workloads`, in a process of its own; the request comes on stdin.
     #[command(hide = true)]
     Measured,
     /// One engine's part of `soak`, likewise.
     #[command(hide = true)]
     Soaked,
+    /// One engine's part of `churn`, likewise.
+    #[command(hide = true)]
+    Churned,
 }
 
 fn main() -> ExitCode {
@@ -55,8 +62,10 @@ fn main() -> ExitCode {
         Experiment::DurablePuts(options) => durable_puts::run(&options),
         Experiment::Workloads(options) => workloads::run(&options),
         Experiment::Soak(options) => soak::run(&options),
+        Experiment::Churn(options) => churn::run(&options),
         Experiment::Measured => workloads::run_measured(),
         Experiment::Soaked => soak::run_measured(),
+        Experiment::Churned => churn::run_measured(),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

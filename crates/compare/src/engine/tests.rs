@@ -4,9 +4,9 @@ use super::{Engine, EngineSpec, Resources, RocksDbSettings, locked_version};
 use crate::batch::Batch;
 use crate::class::Class;
 use crate::records::{Records, Shape};
-use crate::soak;
 use crate::stream::{Pairs, Stream, Values};
 use crate::workloads::settings;
+use crate::{churn, soak};
 use ::aiodb::IndexKind;
 use std::collections::HashSet;
 use std::thread;
@@ -82,6 +82,14 @@ fn aiodb_lmdb_keeps_what_it_acknowledges() {
 #[test]
 fn every_engine_of_the_workloads_keeps_what_it_acknowledges() {
     for spec in settings::all() {
+        keeps_what_it_acknowledges(&spec);
+    }
+}
+
+#[test]
+fn every_engine_that_only_churn_has_keeps_what_it_acknowledges() {
+    let known = [soak::settings::all(), settings::all()].concat();
+    for spec in churn::settings::all().into_iter().filter(|spec| !known.contains(spec)) {
         keeps_what_it_acknowledges(&spec);
     }
 }

@@ -9,6 +9,7 @@ mod engine;
 mod error;
 mod host;
 mod memory;
+mod merge;
 mod points;
 mod process;
 mod ranks;
@@ -46,6 +47,8 @@ enum Experiment {
     Soak(soak::Options),
     /// Overwrites of data that is there, several times over: space, bytes that the device writes, and whether the rate stays.
     Churn(churn::Options),
+    /// Merges into counters beside puts, on one key and on many, and gets of both.
+    Merge(merge::Options),
     /// One engine's part of `workloads`, in a process of its own; the request comes on stdin.
     #[command(hide = true)]
     Measured,
@@ -55,6 +58,9 @@ enum Experiment {
     /// One engine's part of `churn`, likewise.
     #[command(hide = true)]
     Churned,
+    /// One engine's part of `merge`, likewise.
+    #[command(hide = true)]
+    Merged,
 }
 
 fn main() -> ExitCode {
@@ -63,9 +69,11 @@ fn main() -> ExitCode {
         Experiment::Workloads(options) => workloads::run(&options),
         Experiment::Soak(options) => soak::run(&options),
         Experiment::Churn(options) => churn::run(&options),
+        Experiment::Merge(options) => merge::run(&options),
         Experiment::Measured => workloads::run_measured(),
         Experiment::Soaked => soak::run_measured(),
         Experiment::Churned => churn::run_measured(),
+        Experiment::Merged => merge::run_measured(),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -6,7 +6,7 @@ use crate::class::Class;
 use crate::records::{Records, Shape};
 use crate::stream::{Pairs, Stream, Values};
 use crate::workloads::settings;
-use crate::{churn, soak};
+use crate::{churn, merge, soak};
 use ::aiodb::IndexKind;
 use std::collections::HashSet;
 use std::thread;
@@ -132,7 +132,7 @@ const ADDS: u64 = 20;
 fn counters_have_the_sum_of_all_that_was_added_at_once_and_when_the_engine_is_opened_again() {
     let classes = [Class::None, Class::Interval, Class::Sync];
     let hot_sum = WRITERS * (WRITERS + 1) / 2 * ADDS * classes.len() as u64;
-    for spec in settings::all() {
+    for spec in merge::settings::all() {
         let directory = tempfile::tempdir().unwrap();
         let open = || spec.open(&directory.path().join("store"), Resources { counters: true, ..SMALL }).unwrap();
         let engine = open();
@@ -173,7 +173,7 @@ fn counters_have_the_sum_of_all_that_was_added_at_once_and_when_the_engine_is_op
 #[test]
 fn engines_have_no_counters_unless_they_are_asked_for() {
     let mut families = HashSet::new();
-    for spec in settings::all().into_iter().filter(|spec| families.insert(spec.family())) {
+    for spec in merge::settings::all().into_iter().filter(|spec| families.insert(spec.family())) {
         let directory = tempfile::tempdir().unwrap();
         let engine = spec.open(&directory.path().join("store"), SMALL).unwrap();
         for error in [engine.add(b"key", 1, Class::None).unwrap_err(), engine.counter(b"key").unwrap_err()] {

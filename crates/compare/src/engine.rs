@@ -234,7 +234,12 @@ pub enum EngineSpec {
     AiodbFutures(IndexKind),
     /// Kind `lsm` with all values that may lie in the index there.
     AiodbInline,
+    /// Kind `lsm` with a quarter of the memory for a cache of values: the others have caches of their own.
+    AiodbCached,
 }
+
+/// The cache of [`EngineSpec::AiodbCached`], in hundredths of the memory.
+const CACHE_PERCENT: u8 = 25;
 
 impl EngineSpec {
     /// Opens the engine in a directory of its own, which is made if missing.
@@ -245,9 +250,12 @@ impl EngineSpec {
             EngineSpec::Redb(settings) => redb::open(directory, settings, resources),
             EngineSpec::Fjall(settings) => fjall::open(directory, settings, resources),
             EngineSpec::Aiodb(index) | EngineSpec::AiodbFutures(index) => {
-                aiodb::open(directory, self.to_string(), (*index).into(), resources)
+                aiodb::open(directory, self.to_string(), (*index).into(), 0, resources)
             }
-            EngineSpec::AiodbInline => aiodb::open(directory, self.to_string(), aiodb::inline_options(), resources),
+            EngineSpec::AiodbInline => aiodb::open(directory, self.to_string(), aiodb::inline_options(), 0, resources),
+            EngineSpec::AiodbCached => {
+                aiodb::open(directory, self.to_string(), IndexKind::Lsm.into(), CACHE_PERCENT, resources)
+            }
         }
     }
 
@@ -283,7 +291,9 @@ impl EngineSpec {
             EngineSpec::Lmdb(_) => "lmdb",
             EngineSpec::Redb(_) => "redb",
             EngineSpec::Fjall(_) => "fjall",
-            EngineSpec::Aiodb(_) | EngineSpec::AiodbFutures(_) | EngineSpec::AiodbInline => "aiodb",
+            EngineSpec::Aiodb(_) | EngineSpec::AiodbFutures(_) | EngineSpec::AiodbInline | EngineSpec::AiodbCached => {
+                "aiodb"
+            }
         }
     }
 }
@@ -309,6 +319,7 @@ impl fmt::Display for EngineSpec {
             EngineSpec::Fjall(settings) => settings.name,
             EngineSpec::Aiodb(index) => index.name(),
             EngineSpec::AiodbInline => "lsm-inline",
+            EngineSpec::AiodbCached => "lsm-cached",
             EngineSpec::AiodbFutures(index) => return write!(formatter, "{}-{}-futures", self.family(), index.name()),
         };
         write!(formatter, "{}-{settings}", self.family())

@@ -28,7 +28,7 @@ use std::path::PathBuf;
 use summary::{Ratio, Row};
 
 /// One or two settings of each rival.
-const USUAL_SETTINGS: &str = "aiodb-lsm,aiodb-hash,rocksdb-direct,rocksdb-successive,blobdb-direct,fjall-half-cache,\
+const USUAL_SETTINGS: &str = "aiodb-lsm,aiodb-lsm-cached,aiodb-hash,rocksdb-direct,rocksdb-successive,blobdb-direct,fjall-half-cache,\
     lmdb-nordahead,redb-half-cache";
 
 /// What can be chosen on the command line.

@@ -130,7 +130,9 @@ pub fn paired<R: Run>(
         runs.iter().find(same)?.figure(figure)
     };
     let rounds: BTreeSet<u32> = runs.iter().map(R::round).collect();
-    Spread::of(rounds.into_iter().filter_map(|round| Some(of(ours, round, own)? / of(theirs, round, other)?)))
+    let ratio = |round: u32| Some(of(ours, round, own)? / of(theirs, round, other)?);
+    // Where theirs is 0 there is no ratio.
+    Spread::of(rounds.into_iter().filter_map(ratio).filter(|ratio| ratio.is_finite()))
 }
 
 /// A column of a table: its heading, the figure, its scale and its decimals.

@@ -18,7 +18,7 @@ fn report(directory: &Path) -> Value {
 #[test]
 fn a_run_reports_merges_puts_and_gets_of_every_engine_and_leaves_nothing_behind() {
     let directory = tempfile::tempdir().unwrap();
-    let engines = "aiodb-lsm,aiodb-hash,aiodb-lmdb,rocksdb-direct,rocksdb-successive,blobdb-direct,fjall-half-cache,\
+    let engines = "aiodb-lsm-cached,aiodb-hash,aiodb-lmdb,rocksdb-direct,rocksdb-successive,blobdb-direct,fjall-half-cache,\
         lmdb-nordahead,redb-half-cache";
     let output = compare(
         directory.path(),

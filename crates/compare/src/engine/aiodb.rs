@@ -1,4 +1,4 @@
-//! Our own engine, as a program would embed it: default options but for the cache of values, one table.
+//! Our own engine, as a program would embed it: default options, one table, and one for counters.
 
 use super::{Engine, IN_FLIGHT, Reads, Resources, no_counters, put, run_one_by_one, sum_of};
 use crate::batch::Batch;
@@ -23,6 +23,7 @@ struct Aiodb {
     db: Db,
     table: Table,
     counters: Option<Table>,
+    cache_bytes: u64,
 }
 
 /// Kind `lsm` with each value that may lie in the index there: who reads in the order of keys or many small values chooses that.
@@ -34,10 +35,12 @@ pub(super) fn open(
     directory: &Path,
     name: String,
     options: TableOptions,
+    cache_percent: u8,
     resources: Resources,
 ) -> Result<Box<dyn Engine>> {
+    let cache_bytes = resources.memory_percent(cache_percent).unwrap_or(0);
     let merge_operators = MergeOperators::default().with(Add);
-    let db = Db::open(directory, Options { cache_bytes: 0, merge_operators, ..Options::default() })
+    let db = Db::open(directory, Options { cache_bytes, merge_operators, ..Options::default() })
         .map_err(Error::engine(&name, "open"))?;
     let table = |table: &str, options: TableOptions| {
         let table = match db.table(table) {
@@ -49,7 +52,7 @@ pub(super) fn open(
     let adding = TableOptions { merge: Some(Add.name().to_owned()), ..options.clone() };
     let counters = resources.counters.then(|| table("counters", adding)).transpose()?;
     let table = table("records", options)?;
-    Ok(Box::new(Aiodb { name, db, table, counters }))
+    Ok(Box::new(Aiodb { name, db, table, counters, cache_bytes }))
 }
 
 fn durability(class: Class) -> Durability {
@@ -172,7 +175,7 @@ impl Engine for Aiodb {
             "block_bytes": stats.block_bytes,
             "segment_bytes": stats.segment_bytes,
             "fallbacks": stats.fallbacks,
-            "cache_of_values": "none",
+            "cache_bytes": self.cache_bytes,
             "inline_bytes": self.table.options().inline_bytes,
         })
     }

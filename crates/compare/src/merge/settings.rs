@@ -1,4 +1,4 @@
-//! The settings of each rival that `merge` knows: those of `workloads`, which read and write, and one for merges.
+//! The settings of each rival that `merge` knows: those of `workloads`, which read and write, and two for counters.
 
 use crate::engine::{self, EngineSpec, RocksDbSettings};
 use crate::workloads::settings::{self, DIRECT, WRITES};
@@ -17,7 +17,7 @@ const SUCCESSIVE: RocksDbSettings = RocksDbSettings {
 
 /// Every engine with every setting, ours first.
 pub fn all() -> Vec<EngineSpec> {
-    settings::all().into_iter().chain([EngineSpec::RocksDb(SUCCESSIVE)]).collect()
+    settings::all().into_iter().chain([EngineSpec::AiodbCached, EngineSpec::RocksDb(SUCCESSIVE)]).collect()
 }
 
 /// The engine and setting of a name.

@@ -73,6 +73,13 @@ fn ratios_are_to_the_best_setting_of_each_rival_and_paired_by_round() {
 }
 
 #[test]
+fn there_is_no_ratio_to_nothing() {
+    let ratios = ratios(&[run("aiodb-lsm", 1, &[4.0, 4.0]), run("rocksdb-level", 1, &[2.0, 0.0])]);
+    assert_eq!(ratios[0].paired.figures[&Figure::MeanPutsPerS].median, 4.0);
+    assert!(!ratios[0].paired.figures.contains_key(&Figure::WorstPutsPerS), "theirs stood still");
+}
+
+#[test]
 fn loads_and_cases_are_not_mixed() {
     let half = |engine, rate| Run { load: Load::Half, ..run(engine, 1, &[rate]) };
     let sync = |engine, rate| Run { case: Case { class: Class::Sync, ..CASE }, ..run(engine, 1, &[rate]) };

@@ -22,7 +22,7 @@ fn a_run_reports_merges_puts_and_gets_of_every_engine_and_leaves_nothing_behind(
         lmdb-nordahead,redb-half-cache";
     let output = compare(
         directory.path(),
-        &["--keys", "50", "--writers", "3", "--seconds", "0.02", "--rounds", "2", "--engines", engines],
+        &["--keys", "50", "--writers", "3", "--seconds", "0.3", "--rounds", "2", "--engines", engines],
     );
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let table = String::from_utf8(output.stdout).unwrap();

@@ -361,6 +361,20 @@ bench-compare-soak: compiler ## Insert 50 million small records beside RocksDB a
 	$(COMPARE) soak --dir $(BENCH) $(if $(QUICK),--quick,--sweep --memory $(MEMORY)) --json $(BENCH)/soak.json $(ARGUMENTS)
 	@echo "The figures: $(CURDIR)/$(BENCH)/soak.json"
 
+.PHONY: bench-compare-churn
+bench-compare-churn: compiler ## Overwrite data five times beside RocksDB, BlobDB, fjall, LMDB and redb, as root (hours; QUICK=1: 10 minutes; ARGUMENTS=)
+	scripts/install-packages.sh clang libclang-dev liburing-dev pkg-config
+	mkdir -p $(BENCH)
+	$(COMPARE) churn --dir $(BENCH) $(if $(QUICK),--quick) --json $(BENCH)/churn.json $(ARGUMENTS)
+	@echo "The figures: $(CURDIR)/$(BENCH)/churn.json"
+
+.PHONY: bench-compare-merge
+bench-compare-merge: compiler ## Measure merges into counters beside the same engines, as root (2 hours; QUICK=1: 10 minutes; ARGUMENTS=)
+	scripts/install-packages.sh clang libclang-dev liburing-dev pkg-config
+	mkdir -p $(BENCH)
+	$(COMPARE) merge --dir $(BENCH) $(if $(QUICK),--quick) --json $(BENCH)/merge.json $(ARGUMENTS)
+	@echo "The figures: $(CURDIR)/$(BENCH)/merge.json"
+
 .PHONY: check-compare
 check-compare: compiler ## Build, lint and test the comparison itself, with RocksDB from source
 	scripts/install-packages.sh clang libclang-dev liburing-dev pkg-config

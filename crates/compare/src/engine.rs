@@ -63,6 +63,14 @@ pub trait Engine: Sync {
     }
     /// The value of a key, if it is there.
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>>;
+    /// Adds to the counter of a key as a user of this engine would, see [`Engine::way_to_add`], and returns when the sum has
+    /// the durability of a class; [`Class::Interval`] as in [`Engine::put_in_class`]. Counters have nothing to do with
+    /// records of the same key. Only engines that were opened with [`Resources::counters`] have them.
+    fn add(&self, key: &[u8], number: u64, class: Class) -> Result<()>;
+    /// What was added to the counter of a key, if anything was.
+    fn counter(&self, key: &[u8]) -> Result<Option<u64>>;
+    /// How the engine adds, for people.
+    fn way_to_add(&self) -> &'static str;
     /// Performs a thread's operations to their end, reading in the given way, which must be one of
     /// [`Engine::ways_to_read`]. Values are shown to the stream where they lie, without a copy that the engine does
     /// not need.
@@ -170,7 +178,21 @@ fn locked_version(library: &str) -> &'static str {
     lines.nth(1).and_then(|line| line.strip_prefix("version = ")).map_or("unknown", |version| version.trim_matches('"'))
 }
 
-/// What an engine may use.
+/// The way of an engine without merge operators.
+const IN_A_TRANSACTION: &str = "read, add and write in a transaction";
+
+/// For an engine without counters.
+fn no_counters(engine: &str) -> Error {
+    Error::Request(format!("{engine} was opened without counters"))
+}
+
+/// What the value of a counter says.
+fn sum_of(engine: &str, value: &[u8]) -> Result<u64> {
+    let bytes: [u8; 8] = value.try_into().map_err(Error::engine(engine, "read a counter"))?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+/// What an engine may use, and what it is to have.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Resources {
     /// Bytes of main memory for the whole process, page cache included. None where there is no limit: then caches
@@ -179,6 +201,8 @@ pub struct Resources {
     /// Bytes of keys and values that the store is going to hold, for engines that must know beforehand. None for an
     /// amount that a test or a small store takes.
     pub data_bytes: Option<u64>,
+    /// Whether it is to have counters beside its records.
+    pub counters: bool,
 }
 
 impl Resources {
@@ -210,7 +234,12 @@ pub enum EngineSpec {
     AiodbFutures(IndexKind),
     /// Kind `lsm` with all values that may lie in the index there.
     AiodbInline,
+    /// Kind `lsm` with a quarter of the memory for a cache of values: the others have caches of their own.
+    AiodbCached,
 }
+
+/// The cache of [`EngineSpec::AiodbCached`], in hundredths of the memory.
+const CACHE_PERCENT: u8 = 25;
 
 impl EngineSpec {
     /// Opens the engine in a directory of its own, which is made if missing.
@@ -221,9 +250,12 @@ impl EngineSpec {
             EngineSpec::Redb(settings) => redb::open(directory, settings, resources),
             EngineSpec::Fjall(settings) => fjall::open(directory, settings, resources),
             EngineSpec::Aiodb(index) | EngineSpec::AiodbFutures(index) => {
-                aiodb::open(directory, self.to_string(), (*index).into())
+                aiodb::open(directory, self.to_string(), (*index).into(), 0, resources)
             }
-            EngineSpec::AiodbInline => aiodb::open(directory, self.to_string(), aiodb::inline_options()),
+            EngineSpec::AiodbInline => aiodb::open(directory, self.to_string(), aiodb::inline_options(), 0, resources),
+            EngineSpec::AiodbCached => {
+                aiodb::open(directory, self.to_string(), IndexKind::Lsm.into(), CACHE_PERCENT, resources)
+            }
         }
     }
 
@@ -235,6 +267,15 @@ impl EngineSpec {
     /// Whether this setting makes a difference to values of so many bytes.
     pub fn differs_at(&self, value_bytes: usize) -> bool {
         !matches!(self, EngineSpec::AiodbInline) || value_bytes <= MAX_INLINE_BYTES
+    }
+
+    /// Whether values lie in files of their own.
+    pub fn separates_values(&self) -> bool {
+        match self {
+            EngineSpec::RocksDb(settings) => settings.reads.blobs,
+            EngineSpec::Fjall(settings) => settings.blobs,
+            _ => false,
+        }
     }
 
     /// Whether writers are puts in flight from one thread.
@@ -250,7 +291,9 @@ impl EngineSpec {
             EngineSpec::Lmdb(_) => "lmdb",
             EngineSpec::Redb(_) => "redb",
             EngineSpec::Fjall(_) => "fjall",
-            EngineSpec::Aiodb(_) | EngineSpec::AiodbFutures(_) | EngineSpec::AiodbInline => "aiodb",
+            EngineSpec::Aiodb(_) | EngineSpec::AiodbFutures(_) | EngineSpec::AiodbInline | EngineSpec::AiodbCached => {
+                "aiodb"
+            }
         }
     }
 }
@@ -276,6 +319,7 @@ impl fmt::Display for EngineSpec {
             EngineSpec::Fjall(settings) => settings.name,
             EngineSpec::Aiodb(index) => index.name(),
             EngineSpec::AiodbInline => "lsm-inline",
+            EngineSpec::AiodbCached => "lsm-cached",
             EngineSpec::AiodbFutures(index) => return write!(formatter, "{}-{}-futures", self.family(), index.name()),
         };
         write!(formatter, "{}-{settings}", self.family())

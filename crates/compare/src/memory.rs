@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use nix::fcntl::{OFlag, PosixFadviseAdvice, posix_fadvise};
+use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
@@ -85,6 +86,33 @@ pub fn peak_bytes(group: Option<&Path>) -> Option<u64> {
     fs::read_to_string(group?.join("memory.max_usage_in_bytes")).ok()?.trim().parse().ok()
 }
 
+/// What a measured process has used of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryUse {
+    /// The most memory that the process had, mapped files included.
+    pub most_resident_bytes: u64,
+    /// The most that the control group held at once, page cache included. None without a group.
+    pub peak_memory_bytes: Option<u64>,
+    /// Memory of the process in swap: what was measured is void if there is any.
+    pub swapped_bytes: u64,
+}
+
+impl MemoryUse {
+    /// That of this process so far.
+    pub fn now(group: Option<&Path>) -> Result<MemoryUse> {
+        Ok(MemoryUse {
+            most_resident_bytes: most_resident_bytes()?,
+            peak_memory_bytes: peak_bytes(group),
+            swapped_bytes: swapped_bytes()?,
+        })
+    }
+
+    /// Why the figures of the process do not count, if they do not.
+    pub fn void(&self) -> Option<String> {
+        (self.swapped_bytes > 0).then(|| format!("{} bytes of the process were in swap", self.swapped_bytes))
+    }
+}
+
 /// Bytes of this process that are in swap.
 pub fn swapped_bytes() -> Result<u64> {
     status_bytes("VmSwap:")
@@ -148,12 +176,16 @@ fn evict(path: &Path) -> Result<()> {
         .map_err(|errno| Error::io("evict from the page cache", path)(errno.into()))
 }
 
-/// All files under a directory, at any depth.
-fn files(directory: &Path) -> Result<Vec<PathBuf>> {
+/// All files under a directory, at any depth. Directories below it may go meanwhile.
+fn files(root: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
-    let mut directories = vec![directory.to_owned()];
+    let mut directories = vec![root.to_owned()];
     while let Some(directory) = directories.pop() {
-        for entry in fs::read_dir(&directory).map_err(Error::io("list", &directory))? {
+        let entries = match fs::read_dir(&directory) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && directory != root => continue,
+            entries => entries.map_err(Error::io("list", &directory))?,
+        };
+        for entry in entries {
             let entry = entry.map_err(Error::io("list", &directory))?;
             let kind = entry.file_type().map_err(Error::io("inspect", entry.path()))?;
             if kind.is_dir() {
@@ -166,12 +198,39 @@ fn files(directory: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Bytes that the files under a directory take on the disk.
+/// Bytes that the files under a directory take on the disk. A file that goes meanwhile takes none.
 pub fn disk_bytes(directory: &Path) -> Result<u64> {
     use std::os::unix::fs::MetadataExt;
-    let blocks = |path: PathBuf| fs::metadata(&path).map(|data| data.blocks()).map_err(Error::io("inspect", path));
+    let blocks = |path: PathBuf| match fs::metadata(&path) {
+        Ok(data) => Ok(data.blocks()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+        Err(error) => Err(Error::io("inspect", path)(error)),
+    };
     Ok(files(directory)?.into_iter().map(blocks).sum::<Result<u64>>()? * 512)
 }
+
+/// A number of bytes on the command line, with a suffix K, M or G or without.
+pub fn parse_bytes(text: &str) -> std::result::Result<u64, String> {
+    let (digits, shift) = match text.chars().last() {
+        Some('K') => (&text[..text.len() - 1], 10),
+        Some('M') => (&text[..text.len() - 1], 20),
+        Some('G') => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    let number: u64 = digits.parse().map_err(|error| format!("{error}: give a number such as 512M"))?;
+    number.checked_mul(1 << shift).ok_or_else(|| "that is more than any machine has".to_owned())
+}
+
+/// The memory of a process, likewise.
+pub fn parse_limit(text: &str) -> std::result::Result<u64, String> {
+    match parse_bytes(text)? {
+        bytes if bytes >= LEAST_LIMIT_BYTES => Ok(bytes),
+        _ => Err(format!("no engine works in less than {} MiB", LEAST_LIMIT_BYTES >> 20)),
+    }
+}
+
+/// A program alone takes more.
+const LEAST_LIMIT_BYTES: u64 = 1 << 20;
 
 #[cfg(test)]
 mod tests;

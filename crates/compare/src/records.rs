@@ -1,5 +1,8 @@
 //! The records that are written: random bytes, no key twice, made without remembering any of them.
 
+/// Bytes of a key where an experiment does not ask for another length.
+pub const KEY_BYTES: usize = 25;
+
 /// Lengths of the records, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
@@ -66,6 +69,14 @@ pub fn mix(ordinal: u64) -> u64 {
 /// The step of splitmix64: 2^64 divided by the golden ratio.
 pub const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
+/// The key of a number, where records have numbers. Neighbours in number are anywhere in key order.
+pub fn key_of(number: u64) -> [u8; KEY_BYTES] {
+    let mut key = [0; KEY_BYTES];
+    fill(&mut key, mix(number));
+    key
+}
+
+/// Fills bytes with what follows from a word.
 fn fill(bytes: &mut [u8], first_word: u64) {
     let mut word = first_word;
     for chunk in bytes.chunks_mut(8) {

@@ -2,22 +2,20 @@
 //! turn. Whether the rate falls, how evenly it goes, and how long a single put can take.
 
 mod child;
-mod course;
 mod measure;
 mod plan;
 pub mod settings;
 mod summary;
-mod writers;
 
 use crate::class::{Class, INTERVAL};
 use crate::engine::{self, EngineSpec};
 use crate::error::{Error, Result};
 use crate::host::Disk;
-use crate::memory::{self, MemoryLimit};
+use crate::memory;
 use crate::process;
+use crate::records::KEY_BYTES;
 use crate::report::{self, Origin};
-use aiodb::io::memory::control_group_bytes;
-use child::KEY_BYTES;
+use crate::runs;
 use clap::Args;
 use measure::{Run, Site};
 use plan::{Case, Plan, Rate};
@@ -62,7 +60,7 @@ pub struct Options {
     #[arg(long, value_parser = plan::rate)]
     rate: Option<Rate>,
     /// Memory of each measured process, page cache included, with a suffix K, M or G [default: 512M; 256M with --quick]
-    #[arg(long, value_parser = plan::bytes)]
+    #[arg(long, value_parser = memory::parse_limit)]
     memory: Option<u64>,
     /// Engines with their settings, by the names in the sweep
     #[arg(long, default_value = USUAL_SETTINGS, value_delimiter = ',', value_parser = engine)]
@@ -122,7 +120,7 @@ pub fn run(options: &Options) -> Result<()> {
         writers: plan.writers,
         interval_seconds: INTERVAL.as_secs_f64(),
         memory_bytes: plan.memory_bytes,
-        held_by: held_by(plan.memory_bytes),
+        held_by: runs::held_by(plan.memory_bytes),
         settings: BTreeMap::new(),
         not_measured: Vec::new(),
         sweep: Vec::new(),
@@ -136,7 +134,7 @@ pub fn run(options: &Options) -> Result<()> {
             report.not_measured.push(format!("{case}: {error}"));
         }
     }
-    report.summary = summary::summarise(&report.runs);
+    report.summary = crate::summary::summarise(&report.runs);
     report.ratios = summary::ratios(&report.runs);
     println!("{}", in_words(&report));
     report::write_json(&report, options.json.as_deref())?;
@@ -160,21 +158,10 @@ fn sweep(options: &Options, plan: &Plan, case: Case, report: &mut Report) -> Res
     let site = Site { parent: &options.dir, plan: &plan, most_time: plan.most_sweep_time };
     let swept = site.rounds(case, &rivals, 1, &mut report.settings)?;
     let best = summary::best_settings(&swept, case, &rivals);
-    println!("The sweep; {} go on.\n\n{}", best.join(", "), summary::tables(&summary::summarise(&swept)));
+    println!("The sweep; {} go on.\n\n{}", best.join(", "), summary::tables(&crate::summary::summarise(&swept)));
     report.sweep.extend(swept);
     let ours = [EngineSpec::Aiodb(aiodb::IndexKind::Lsm)];
     Ok(ours.into_iter().chain(best.iter().filter_map(|name| settings::named(name))).collect())
-}
-
-/// How a process is held to its memory, for people.
-fn held_by(memory_bytes: u64) -> String {
-    let limit = MemoryLimit::new(memory_bytes);
-    match control_group_bytes() {
-        Some(bytes) if limit.is_err() => {
-            format!("the control group that this was started in, of {} MiB for all processes in it", bytes >> 20)
-        }
-        _ => memory::held_by(&limit),
-    }
 }
 
 fn check_space(disk: &Disk, keys: u64, case: Case) -> Result<()> {

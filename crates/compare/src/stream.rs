@@ -59,6 +59,12 @@ fn pool() -> &'static [u8] {
     POOL.get_or_init(|| (0..words).flat_map(|word| mix(word).to_le_bytes()).collect())
 }
 
+/// Bytes of any length up to [`MAX_VALUE_BYTES`] that do not compress; a number chooses which.
+pub fn random_bytes(number: u64, length: usize) -> &'static [u8] {
+    let start = (mix(number) % POOL_BYTES as u64) as usize;
+    &pool()[start..start + length]
+}
+
 /// Makes values that do not compress.
 #[derive(Debug)]
 pub struct Values {
@@ -77,9 +83,8 @@ impl Values {
     /// The next version of the value of a number.
     pub fn next(&mut self, number: u64) -> &[u8] {
         self.version += 1;
-        let start = (mix(number ^ mix(self.version)) % POOL_BYTES as u64) as usize;
         let (length, whose) = (self.pairs.value_bytes, mix(!number).to_le_bytes());
-        self.value.copy_from_slice(&pool()[start..start + length]);
+        self.value.copy_from_slice(random_bytes(number ^ mix(self.version), length));
         self.value[..8].copy_from_slice(&whose);
         self.value[length - 8..].copy_from_slice(&whose);
         &self.value
@@ -183,6 +188,11 @@ impl Random {
     pub fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(GOLDEN);
         ((u128::from(mix(self.0)) * u128::from(bound)) >> 64) as u64
+    }
+
+    /// The next number from 0 to 1, exclusive.
+    pub fn share(&mut self) -> f64 {
+        self.below(1 << f64::MANTISSA_DIGITS) as f64 / (1u64 << f64::MANTISSA_DIGITS) as f64
     }
 }
 

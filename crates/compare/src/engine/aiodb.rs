@@ -1,13 +1,15 @@
-//! Our own engine, as a program would embed it: default options but for the cache of values, one table.
+//! Our own engine, as a program would embed it: default options, one table, and one for counters.
 
-use super::{Engine, IN_FLIGHT, Reads, put, run_one_by_one};
+use super::{Engine, IN_FLIGHT, Reads, Resources, no_counters, put, run_one_by_one, sum_of};
 use crate::batch::Batch;
 use crate::class::{Class, INTERVAL};
 use crate::error::{Error, Result};
 use crate::records::Records;
 use crate::stream::{Operation, Stream};
+use aiodb::merge::Add;
 use aiodb::{
-    Db, Durability, Error as EngineError, IndexKind, MAX_INLINE_BYTES, Options, ScanOptions, Table, TableOptions,
+    Db, Durability, Error as EngineError, IndexKind, MAX_INLINE_BYTES, MergeOperator, MergeOperators, Options,
+    ScanOptions, Table, TableOptions,
 };
 use futures::StreamExt;
 use futures::executor::block_on;
@@ -20,6 +22,8 @@ struct Aiodb {
     name: String,
     db: Db,
     table: Table,
+    counters: Option<Table>,
+    cache_bytes: u64,
 }
 
 /// Kind `lsm` with each value that may lie in the index there: who reads in the order of keys or many small values chooses that.
@@ -27,15 +31,36 @@ pub(super) fn inline_options() -> TableOptions {
     TableOptions { inline_bytes: MAX_INLINE_BYTES, ..IndexKind::Lsm.into() }
 }
 
-pub(super) fn open(directory: &Path, name: String, options: TableOptions) -> Result<Box<dyn Engine>> {
-    let db =
-        Db::open(directory, Options { cache_bytes: 0, ..Options::default() }).map_err(Error::engine(&name, "open"))?;
-    let table = match db.table("records") {
-        Err(EngineError::NoSuchTable { .. }) => db.create_table_with("records", options),
-        found => found,
+pub(super) fn open(
+    directory: &Path,
+    name: String,
+    options: TableOptions,
+    cache_percent: u8,
+    resources: Resources,
+) -> Result<Box<dyn Engine>> {
+    let cache_bytes = resources.memory_percent(cache_percent).unwrap_or(0);
+    let merge_operators = MergeOperators::default().with(Add);
+    let db = Db::open(directory, Options { cache_bytes, merge_operators, ..Options::default() })
+        .map_err(Error::engine(&name, "open"))?;
+    let table = |table: &str, options: TableOptions| {
+        let table = match db.table(table) {
+            Err(EngineError::NoSuchTable { .. }) => db.create_table_with(table, options),
+            found => found,
+        };
+        table.map_err(Error::engine(&name, "create a table"))
     };
-    let table = table.map_err(Error::engine(&name, "create a table"))?;
-    Ok(Box::new(Aiodb { name, db, table }))
+    let adding = TableOptions { merge: Some(Add.name().to_owned()), ..options.clone() };
+    let counters = resources.counters.then(|| table("counters", adding)).transpose()?;
+    let table = table("records", options)?;
+    Ok(Box::new(Aiodb { name, db, table, counters, cache_bytes }))
+}
+
+fn durability(class: Class) -> Durability {
+    match class {
+        Class::Sync => Durability::Sync,
+        Class::Interval => Durability::Interval(INTERVAL),
+        Class::None => Durability::None,
+    }
 }
 
 impl Engine for Aiodb {
@@ -51,12 +76,7 @@ impl Engine for Aiodb {
     }
 
     fn put_in_class(&self, key: &[u8], value: &[u8], class: Class) -> Result<()> {
-        let durability = match class {
-            Class::Sync => Durability::Sync,
-            Class::Interval => Durability::Interval(INTERVAL),
-            Class::None => Durability::None,
-        };
-        self.table.put_with(key, value, durability).map(drop).map_err(Error::engine(&self.name, "put"))
+        self.table.put_with(key, value, durability(class)).map(drop).map_err(Error::engine(&self.name, "put"))
     }
 
     fn keeps_intervals(&self) -> bool {
@@ -88,6 +108,20 @@ impl Engine for Aiodb {
 
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         self.table.get(key).map_err(Error::engine(&self.name, "get"))
+    }
+
+    fn add(&self, key: &[u8], number: u64, class: Class) -> Result<()> {
+        let merged = self.counters()?.merge_with(key, &number.to_le_bytes(), durability(class));
+        merged.map(drop).map_err(Error::engine(&self.name, "merge"))
+    }
+
+    fn counter(&self, key: &[u8]) -> Result<Option<u64>> {
+        let value = self.counters()?.get(key).map_err(Error::engine(&self.name, "get"))?;
+        value.map(|value| sum_of(&self.name, &value)).transpose()
+    }
+
+    fn way_to_add(&self) -> &'static str {
+        "its merge operator `add`"
     }
 
     fn ways_to_read(&self) -> Vec<Reads> {
@@ -141,7 +175,7 @@ impl Engine for Aiodb {
             "block_bytes": stats.block_bytes,
             "segment_bytes": stats.segment_bytes,
             "fallbacks": stats.fallbacks,
-            "cache_of_values": "none",
+            "cache_bytes": self.cache_bytes,
             "inline_bytes": self.table.options().inline_bytes,
         })
     }
@@ -152,6 +186,10 @@ impl Engine for Aiodb {
 }
 
 impl Aiodb {
+    fn counters(&self) -> Result<&Table> {
+        self.counters.as_ref().ok_or_else(|| no_counters(&self.name))
+    }
+
     fn run_in_flight(&self, depth: usize, stream: &mut Stream) -> Result<()> {
         let mut reader = self.table.reader(depth).map_err(Error::engine(&self.name, "make a reader"))?;
         let mut batch = Batch::default();

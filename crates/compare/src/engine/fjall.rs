@@ -1,14 +1,18 @@
 //! fjall, a log-structured tree in Rust, with its values in the tree or in blob files.
 
-use super::{Engine, Reads, Resources, locked_version, run_one_by_one};
+use super::{Engine, IN_A_TRANSACTION, Reads, Resources, locked_version, no_counters, run_one_by_one, sum_of};
 use crate::batch::Batch;
 use crate::class::Class;
 use crate::error::{Error, Result};
 use crate::stream::Stream;
 use fjall::config::{BlockSizePolicy, CompressionPolicy, FilterPolicy};
-use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, KvSeparationOptions, PersistMode};
+use fjall::{
+    CompressionType, Database, Keyspace, KeyspaceCreateOptions, KvSeparationOptions, PersistMode,
+    SingleWriterTxDatabase, SingleWriterTxKeyspace, UserValue,
+};
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::iter;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -61,13 +65,15 @@ struct Fjall {
     memtable_bytes: u64,
     db: Database,
     records: Keyspace,
+    /// Written in transactions, one at a time.
+    counters: Option<SingleWriterTxKeyspace>,
 }
 
 pub(super) fn open(directory: &Path, settings: &FjallSettings, resources: Resources) -> Result<Box<dyn Engine>> {
     let name = format!("fjall-{}", settings.name);
     let cache_bytes = resources.memory_percent(settings.cache_percent);
     let memtable_bytes = resources.write_buffer_bytes(settings.memtable_bytes);
-    let mut builder = Database::builder(directory);
+    let mut builder = SingleWriterTxDatabase::builder(directory);
     if let Some(bytes) = cache_bytes {
         builder = builder.cache_size(bytes);
     }
@@ -85,8 +91,12 @@ pub(super) fn open(directory: &Path, settings: &FjallSettings, resources: Resour
             .with_kv_separation(settings.blobs.then_some(blobs));
         if settings.no_filters { options.filter_policy(FilterPolicy::disabled()) } else { options }
     };
-    let records = db.keyspace("records", options).map_err(Error::engine(&name, "open a keyspace"))?;
-    Ok(Box::new(Fjall { name, settings: settings.clone(), cache_bytes, memtable_bytes, db, records }))
+    let keyspace = |keyspace| db.keyspace(keyspace, options).map_err(Error::engine(&name, "open a keyspace"));
+    // Puts need no transaction.
+    let records = keyspace("records")?.inner().clone();
+    let counters = resources.counters.then(|| keyspace("counters")).transpose()?;
+    let db = db.inner().clone();
+    Ok(Box::new(Fjall { name, settings: settings.clone(), cache_bytes, memtable_bytes, db, records, counters }))
 }
 
 impl Engine for Fjall {
@@ -119,8 +129,34 @@ impl Engine for Fjall {
     }
 
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        let value = self.records.get(key).map_err(Error::engine(&self.name, "get"))?;
-        Ok(value.map(|value| value.to_vec()))
+        self.value(&self.records, key)
+    }
+
+    fn add(&self, key: &[u8], added: u64, class: Class) -> Result<()> {
+        let mut failure = None;
+        let update = |value: Option<&UserValue>| match value.map_or(Ok(0), |value| sum_of(&self.name, value)) {
+            Ok(old) => Some(old.wrapping_add(added).to_le_bytes().into()),
+            Err(error) => {
+                failure = Some(error);
+                value.cloned()
+            }
+        };
+        self.counters()?.fetch_update(key, update).map_err(Error::engine(&self.name, "add in a transaction"))?;
+        if let Some(error) = failure {
+            return Err(error);
+        }
+        if class == Class::Sync {
+            self.db.persist(PersistMode::SyncData).map_err(Error::engine(&self.name, "sync"))?;
+        }
+        Ok(())
+    }
+
+    fn counter(&self, key: &[u8]) -> Result<Option<u64>> {
+        self.value(self.counters()?.inner(), key)?.map(|value| sum_of(&self.name, &value)).transpose()
+    }
+
+    fn way_to_add(&self) -> &'static str {
+        IN_A_TRANSACTION
     }
 
     fn run(&self, _reads: Reads, stream: &mut Stream) -> Result<()> {
@@ -149,7 +185,10 @@ impl Engine for Fjall {
 
     fn finish(&self) -> Result<()> {
         self.make_durable()?;
-        self.records.rotate_memtable_and_wait().map_err(Error::engine(&self.name, "flush the memtable"))?;
+        let counters = self.counters.as_ref().map(|counters| counters.inner());
+        for keyspace in iter::once(&self.records).chain(counters) {
+            keyspace.rotate_memtable_and_wait().map_err(Error::engine(&self.name, "flush the memtable"))?;
+        }
         let mut quiet = 0;
         while quiet < QUIET_LOOKS {
             thread::sleep(POLL);
@@ -171,5 +210,16 @@ impl Engine for Fjall {
 
     fn close(self: Box<Self>) -> Result<()> {
         Ok(())
+    }
+}
+
+impl Fjall {
+    fn value(&self, keyspace: &Keyspace, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let value = keyspace.get(key).map_err(Error::engine(&self.name, "get"))?;
+        Ok(value.map(|value| value.to_vec()))
+    }
+
+    fn counters(&self) -> Result<&SingleWriterTxKeyspace> {
+        self.counters.as_ref().ok_or_else(|| no_counters(&self.name))
     }
 }

@@ -1,7 +1,8 @@
 //! LMDB with the values in its tree.
 
-use super::{Engine, Reads, Resources, put};
+use super::{Engine, IN_A_TRANSACTION, Reads, Resources, no_counters, put, sum_of};
 use crate::batch::Batch;
+use crate::class::Class;
 use crate::error::{Error, Result};
 use crate::stream::{Operation, Stream};
 use heed::types::Bytes;
@@ -41,8 +42,11 @@ struct Lmdb {
     settings: LmdbSettings,
     map_bytes: u64,
     env: Env<WithoutTls>,
-    records: Database<'static, Bytes, Bytes>,
+    records: Pairs,
+    counters: Option<Pairs>,
 }
+
+type Pairs = Database<'static, Bytes, Bytes>;
 
 pub(super) fn open(directory: &Path, settings: &LmdbSettings, resources: Resources) -> Result<Box<dyn Engine>> {
     let name = format!("lmdb-{}", settings.name);
@@ -52,18 +56,20 @@ pub(super) fn open(directory: &Path, settings: &LmdbSettings, resources: Resourc
     flags.set(EnvFlags::NO_READ_AHEAD, !settings.read_ahead);
     flags.set(EnvFlags::WRITE_MAP, settings.write_map);
     let mut options = EnvOpenOptions::new().read_txn_without_tls();
-    options.map_size(map_bytes as usize).max_readers(MAX_READERS);
+    options.map_size(map_bytes as usize).max_readers(MAX_READERS).max_dbs(u32::from(resources.counters));
     // SAFETY: without syncing only a power cut can damage the file, and the file ends with this comparison.
     unsafe { options.flags(flags) };
     // SAFETY: the directory belongs to this comparison, which opens it in one process at a time and changes nothing.
     let env = unsafe { options.open(directory) }.map_err(Error::engine(&name, "open"))?;
-    let records = open_records(&env).map_err(Error::engine(&name, "open a database"))?;
-    Ok(Box::new(Lmdb { name, settings: settings.clone(), map_bytes, env, records }))
+    let opened = |database| open_database(&env, database).map_err(Error::engine(&name, "open a database"));
+    let records = opened(None)?;
+    let counters = resources.counters.then(|| opened(Some("counters"))).transpose()?;
+    Ok(Box::new(Lmdb { name, settings: settings.clone(), map_bytes, env, records, counters }))
 }
 
-fn open_records(env: &Env<WithoutTls>) -> heed::Result<Database<'static, Bytes, Bytes>> {
+fn open_database(env: &Env<WithoutTls>, name: Option<&str>) -> heed::Result<Pairs> {
     let opened = env.create_databases_and_commit(env.write_txn()?, |opener, transaction| -> heed::Result<_> {
-        Ok(CommitOrAbort::<_, ()>::Commit(opener.create_database(transaction, None)?))
+        Ok(CommitOrAbort::<_, ()>::Commit(opener.create_database(transaction, name)?))
     })?;
     Ok(opened.unwrap_commit())
 }
@@ -88,11 +94,27 @@ impl Engine for Lmdb {
     }
 
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        let got = || -> heed::Result<Option<Vec<u8>>> {
-            let transaction = self.env.read_txn()?;
-            Ok(self.records.get(&transaction, key)?.map(<[u8]>::to_vec))
-        };
-        got().map_err(Error::engine(&self.name, "get"))
+        self.value(&self.records, key)
+    }
+
+    fn add(&self, key: &[u8], added: u64, class: Class) -> Result<()> {
+        let counters = self.counters()?;
+        let failed = |error: heed::Error| Error::engine(&self.name, "add in a transaction")(error);
+        let mut transaction = self.env.write_txn().map_err(failed)?;
+        let old =
+            counters.get(&transaction, key).map_err(failed)?.map(|value| sum_of(&self.name, value)).transpose()?;
+        let sum = old.unwrap_or(0).wrapping_add(added);
+        counters.put(&mut transaction, key, &sum.to_le_bytes()).map_err(failed)?;
+        transaction.commit().map_err(failed)?;
+        if class == Class::Sync { self.make_durable() } else { Ok(()) }
+    }
+
+    fn counter(&self, key: &[u8]) -> Result<Option<u64>> {
+        self.value(self.counters()?, key)?.map(|value| sum_of(&self.name, &value)).transpose()
+    }
+
+    fn way_to_add(&self) -> &'static str {
+        IN_A_TRANSACTION
     }
 
     fn run(&self, _reads: Reads, stream: &mut Stream) -> Result<()> {
@@ -153,5 +175,19 @@ impl Engine for Lmdb {
     fn close(self: Box<Self>) -> Result<()> {
         self.env.prepare_for_closing().wait();
         Ok(())
+    }
+}
+
+impl Lmdb {
+    fn value(&self, database: &Pairs, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let got = || -> heed::Result<Option<Vec<u8>>> {
+            let transaction = self.env.read_txn()?;
+            Ok(database.get(&transaction, key)?.map(<[u8]>::to_vec))
+        };
+        got().map_err(Error::engine(&self.name, "get"))
+    }
+
+    fn counters(&self) -> Result<&Pairs> {
+        self.counters.as_ref().ok_or_else(|| no_counters(&self.name))
     }
 }

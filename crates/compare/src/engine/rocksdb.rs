@@ -1,13 +1,13 @@
 //! RocksDB, with every setting named that bears on small durable writes or on reads of data larger than memory.
 
-use super::{Engine, Reads, Resources, TOGETHER, put, run_one_by_one};
+use super::{Engine, Reads, Resources, TOGETHER, no_counters, put, run_one_by_one, sum_of};
 use crate::batch::Batch;
 use crate::class::Class;
 use crate::error::{Error, Result};
 use crate::stream::{KEY_BYTES, Operation, Stream};
 use rust_rocksdb::{
-    BlockBasedOptions, Cache, DB, DBCompactionStyle, DBCompressionType, Options, WaitForCompactOptions, WriteBatch,
-    WriteOptions,
+    BlockBasedOptions, Cache, ColumnFamily, ColumnFamilyDescriptor, DB, DBCompactionStyle, DBCompressionType,
+    MergeOperands, Options, WaitForCompactOptions, WriteBatch, WriteOptions,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -47,6 +47,8 @@ pub struct RocksDbSettings {
     pub write_buffer_bytes: usize,
     /// Flushes and compactions bypass the page cache.
     pub use_direct_io_for_flush_and_compaction: bool,
+    /// Merges of a key in one memtable after which the next one is written as the put of what it makes; 0 is never.
+    pub max_successive_merges: usize,
     /// Where values lie, and how they are read.
     pub reads: RocksDbReads,
     /// How the tree is flushed and compacted.
@@ -111,6 +113,9 @@ impl RocksDbTree {
 pub struct RocksDbReads {
     /// Values lie in blob files (BlobDB) instead of the tree.
     pub blobs: bool,
+    /// Blob files of any age are compacted, and at the latest when half of the oldest ones is garbage; otherwise the older
+    /// quarter of them.
+    pub collects_early: bool,
     /// Gets bypass the page cache.
     pub use_direct_reads: bool,
     /// The block cache, in hundredths of the memory; 0 is RocksDB's own default size.
@@ -121,9 +126,20 @@ pub struct RocksDbReads {
 
 impl RocksDbReads {
     /// RocksDB as it comes.
-    pub const DEFAULT: RocksDbReads =
-        RocksDbReads { blobs: false, use_direct_reads: false, block_cache_percent: 0, bloom_bits: 0 };
+    pub const DEFAULT: RocksDbReads = RocksDbReads {
+        blobs: false,
+        collects_early: false,
+        use_direct_reads: false,
+        block_cache_percent: 0,
+        bloom_bits: 0,
+    };
 }
+
+/// The share of garbage that has blob files compacted with [`RocksDbReads::collects_early`].
+const EARLY_GARBAGE: f64 = 0.5;
+
+/// The column family of the counters.
+const COUNTERS: &str = "counters";
 
 impl RocksDbSettings {
     /// RocksDB as it comes.
@@ -143,6 +159,7 @@ impl RocksDbSettings {
         max_background_jobs: 2,
         write_buffer_bytes: 64 << 20,
         use_direct_io_for_flush_and_compaction: false,
+        max_successive_merges: 0,
         reads: RocksDbReads::DEFAULT,
         tree: RocksDbTree::DEFAULT,
     };
@@ -164,9 +181,14 @@ impl RocksDbSettings {
         options.set_max_background_jobs(self.max_background_jobs);
         options.set_write_buffer_size(resources.write_buffer_bytes(self.write_buffer_bytes as u64) as usize);
         options.set_use_direct_io_for_flush_and_compaction(self.use_direct_io_for_flush_and_compaction);
+        options.set_max_successive_merges(self.max_successive_merges);
         options.set_use_direct_reads(self.reads.use_direct_reads);
         options.set_enable_blob_files(self.reads.blobs);
         options.set_enable_blob_gc(self.reads.blobs);
+        if self.reads.collects_early {
+            options.set_blob_gc_age_cutoff(1.0);
+            options.set_blob_gc_force_threshold(EARLY_GARBAGE);
+        }
         let mut blocks = BlockBasedOptions::default();
         self.tree.apply(&mut options, &mut blocks);
         if self.reads.bloom_bits > 0 {
@@ -204,7 +226,18 @@ struct RocksDb {
 
 pub(super) fn open(directory: &Path, settings: &RocksDbSettings, resources: Resources) -> Result<Box<dyn Engine>> {
     let name = super::EngineSpec::RocksDb(settings.clone()).to_string();
-    let db = DB::open(&settings.options(resources), directory).map_err(Error::engine(&name, "open"))?;
+    let mut options = settings.options(resources);
+    let opened = if resources.counters {
+        let mut adding = options.clone();
+        adding.set_merge_operator_associative("add", add);
+        options.create_missing_column_families(true);
+        let families = [("default", options.clone()), (COUNTERS, adding)];
+        let families = families.map(|(name, options)| ColumnFamilyDescriptor::new(name, options));
+        DB::open_cf_descriptors(&options, directory, families)
+    } else {
+        DB::open(&options, directory)
+    };
+    let db = opened.map_err(Error::engine(&name, "open"))?;
     let log_path = directory.join("LOG");
     let log = fs::read_to_string(&log_path).map_err(Error::io("read", &log_path))?;
     let fast_crc32 = after(&log, "Fast CRC32 supported: ");
@@ -224,6 +257,15 @@ pub(super) fn open(directory: &Path, settings: &RocksDbSettings, resources: Reso
         db,
         durable,
     }))
+}
+
+/// The sum of what was there and of all operands; partial sums are made alike.
+fn add(_key: &[u8], base: Option<&[u8]>, operands: &MergeOperands) -> Option<Vec<u8>> {
+    let mut sum = 0u64;
+    for part in base.into_iter().chain(operands) {
+        sum = sum.wrapping_add(u64::from_le_bytes(part.try_into().ok()?));
+    }
+    Some(sum.to_le_bytes().to_vec())
 }
 
 impl Engine for RocksDb {
@@ -247,6 +289,24 @@ impl Engine for RocksDb {
 
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         self.db.get(key).map_err(Error::engine(&self.name, "get"))
+    }
+
+    fn add(&self, key: &[u8], number: u64, class: Class) -> Result<()> {
+        let (counters, operand) = (self.counters()?, number.to_le_bytes());
+        let merged = match class {
+            Class::Sync => self.db.merge_cf_opt(counters, key, operand, &self.durable),
+            Class::Interval | Class::None => self.db.merge_cf(counters, key, operand),
+        };
+        merged.map_err(Error::engine(&self.name, "merge"))
+    }
+
+    fn counter(&self, key: &[u8]) -> Result<Option<u64>> {
+        let value = self.db.get_cf(self.counters()?, key).map_err(Error::engine(&self.name, "get"))?;
+        value.map(|value| sum_of(&self.name, &value)).transpose()
+    }
+
+    fn way_to_add(&self) -> &'static str {
+        "an associative merge operator"
     }
 
     fn ways_to_read(&self) -> Vec<Reads> {
@@ -287,6 +347,9 @@ impl Engine for RocksDb {
 
     fn finish(&self) -> Result<()> {
         self.db.flush().map_err(Error::engine(&self.name, "flush the memtable"))?;
+        if let Ok(counters) = self.counters() {
+            self.db.flush_cf(counters).map_err(Error::engine(&self.name, "flush the memtable of the counters"))?;
+        }
         self.db.wait_for_compact(&WaitForCompactOptions::default()).map_err(Error::engine(&self.name, "compact"))
     }
 
@@ -307,6 +370,10 @@ impl Engine for RocksDb {
 }
 
 impl RocksDb {
+    fn counters(&self) -> Result<&ColumnFamily> {
+        self.db.cf_handle(COUNTERS).ok_or_else(|| no_counters(&self.name))
+    }
+
     fn run_together(&self, count: usize, stream: &mut Stream) -> Result<()> {
         let mut batch = Batch::default();
         let mut numbers: Vec<u64> = Vec::with_capacity(count);

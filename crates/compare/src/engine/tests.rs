@@ -1,12 +1,12 @@
 //! The contract that every engine passes; a rival that drops writes would win every comparison.
 
-use super::{EngineSpec, Resources, RocksDbSettings, locked_version};
+use super::{Engine, EngineSpec, Resources, RocksDbSettings, locked_version};
 use crate::batch::Batch;
 use crate::class::Class;
 use crate::records::{Records, Shape};
-use crate::soak;
 use crate::stream::{Pairs, Stream, Values};
 use crate::workloads::settings;
+use crate::{churn, merge, soak};
 use ::aiodb::IndexKind;
 use std::collections::HashSet;
 use std::thread;
@@ -87,6 +87,14 @@ fn every_engine_of_the_workloads_keeps_what_it_acknowledges() {
 }
 
 #[test]
+fn every_engine_that_only_churn_has_keeps_what_it_acknowledges() {
+    let known = [soak::settings::all(), settings::all()].concat();
+    for spec in churn::settings::all().into_iter().filter(|spec| !known.contains(spec)) {
+        keeps_what_it_acknowledges(&spec);
+    }
+}
+
+#[test]
 fn every_engine_of_the_soak_keeps_what_it_acknowledges() {
     for spec in soak::settings::all() {
         keeps_what_it_acknowledges(&spec);
@@ -117,10 +125,68 @@ fn puts_of_every_class_are_there_at_once_and_when_the_engine_is_opened_again() {
     }
 }
 
+/// Of each writer in each class.
+const ADDS: u64 = 20;
+
+#[test]
+fn counters_have_the_sum_of_all_that_was_added_at_once_and_when_the_engine_is_opened_again() {
+    let classes = [Class::None, Class::Interval, Class::Sync];
+    let hot_sum = WRITERS * (WRITERS + 1) / 2 * ADDS * classes.len() as u64;
+    for spec in merge::settings::all() {
+        let directory = tempfile::tempdir().unwrap();
+        let open = || spec.open(&directory.path().join("store"), Resources { counters: true, ..SMALL }).unwrap();
+        let engine = open();
+        assert!(!engine.way_to_add().is_empty());
+        assert_eq!(engine.counter(b"hot").unwrap(), None, "{spec}");
+        engine.put_in_class(b"hot", b"a record", Class::None).unwrap();
+        thread::scope(|scope| {
+            for writer in 1..=WRITERS {
+                let engine = &engine;
+                scope.spawn(move || {
+                    for class in classes {
+                        for _ in 0..ADDS {
+                            engine.add(b"hot", writer, class).unwrap();
+                            engine.add(&writer.to_be_bytes(), 1, class).unwrap();
+                        }
+                    }
+                });
+            }
+        });
+        let check = |engine: &dyn Engine| {
+            assert_eq!(engine.counter(b"hot").unwrap(), Some(hot_sum), "{spec}");
+            for writer in 1..=WRITERS {
+                let sum = engine.counter(&writer.to_be_bytes()).unwrap();
+                assert_eq!(sum, Some(ADDS * classes.len() as u64), "{spec}");
+            }
+            assert_eq!(engine.get(b"hot").unwrap().as_deref(), Some(&b"a record"[..]), "{spec}: counters are apart");
+        };
+        check(&*engine);
+        engine.finish().unwrap();
+        check(&*engine);
+        engine.close().unwrap();
+        let engine = open();
+        check(&*engine);
+        engine.close().unwrap();
+    }
+}
+
+#[test]
+fn engines_have_no_counters_unless_they_are_asked_for() {
+    let mut families = HashSet::new();
+    for spec in merge::settings::all().into_iter().filter(|spec| families.insert(spec.family())) {
+        let directory = tempfile::tempdir().unwrap();
+        let engine = spec.open(&directory.path().join("store"), SMALL).unwrap();
+        for error in [engine.add(b"key", 1, Class::None).unwrap_err(), engine.counter(b"key").unwrap_err()] {
+            assert!(error.to_string().contains("without counters"), "{spec}: {error}");
+        }
+        engine.close().unwrap();
+    }
+}
+
 const PAIRS: Pairs = Pairs { count: 2_000, value_bytes: 4_096 };
 
 /// A tenth of what the engines are given in the smallest comparison.
-const SMALL: Resources = Resources { memory_bytes: Some(16 << 20), data_bytes: Some(16 << 20) };
+const SMALL: Resources = Resources { memory_bytes: Some(16 << 20), data_bytes: Some(16 << 20), counters: false };
 
 #[test]
 fn every_way_to_read_brings_the_right_values() {

@@ -1,12 +1,14 @@
 //! Runs of all engines in turn, each in a process and a store of its own.
 
-use super::child::{MOST_CATCH_UP, Point, Reply, Request, Totals};
-use super::course::Course;
+use super::child::Request;
 use super::plan::{Case, Load, Plan, Rate};
+use crate::course::Course;
 use crate::engine::EngineSpec;
-use crate::error::{Error, Result};
-use crate::memory::MemoryLimit;
-use crate::process::Process;
+use crate::error::Result;
+use crate::points::Point;
+use crate::rest::MOST_CATCH_UP;
+use crate::runs::{self, Outcome};
+use crate::totals::Totals;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -68,8 +70,7 @@ pub struct Site<'a> {
 }
 
 impl Site<'_> {
-    /// Fills all engines in turn, then all of them again, so that what drifts drifts for all alike. Each round begins with
-    /// another engine.
+    /// Fills all engines in turn, then all of them again.
     pub fn rounds(
         &self,
         case: Case,
@@ -77,15 +78,14 @@ impl Site<'_> {
         rounds: u32,
         settings: &mut BTreeMap<String, Value>,
     ) -> Result<Vec<Run>> {
-        let mut runs = Vec::new();
+        let mut all = Vec::new();
         for round in 1..=rounds {
             eprintln!("{case}: round {round} of {rounds}");
-            for index in 0..engines.len() {
-                let spec = &engines[(index + round as usize - 1) % engines.len()];
-                runs.extend(self.loads(case, spec, round, settings)?);
+            for spec in runs::in_turn(engines, round) {
+                all.extend(self.loads(case, spec, round, settings)?);
             }
         }
-        Ok(runs)
+        Ok(all)
     }
 
     /// Fills one engine as the plan's rate asks for: for half of the full rate that has to be known first.
@@ -122,59 +122,32 @@ impl Site<'_> {
         Ok(vec![full, half])
     }
 
-    /// Carries a run out, in a process, a control group and a store that are gone afterwards.
-    fn fill(&self, mut run: Run, settings: &mut BTreeMap<String, Value>) -> Result<Run> {
-        let directory = tempfile::Builder::new()
-            .prefix(&format!("compare-{}-", run.engine))
-            .tempdir_in(self.parent)
-            .map_err(Error::io("create a directory in", self.parent))?;
-        let limit = MemoryLimit::new(self.plan.memory_bytes).ok();
-        let request = Request {
-            engine: run.engine.clone(),
-            directory: directory.path().join("store"),
+    /// Carries a run out.
+    fn fill(&self, run: Run, settings: &mut BTreeMap<String, Value>) -> Result<Run> {
+        let plan = self.plan;
+        let site = runs::Site {
+            parent: self.parent,
+            memory_bytes: plan.memory_bytes,
+            patience: plan.point + MOST_CATCH_UP + PATIENCE,
+        };
+        let request = |place| Request {
+            place,
             value_bytes: run.case.value_bytes,
             class: run.case.class,
-            writers: self.plan.writers,
+            writers: plan.writers,
             puts_per_s: run.due_puts_per_s,
-            keys: self.plan.keys,
+            keys: plan.keys,
             most_time: self.most_time,
-            point: self.plan.point,
-            memory_bytes: self.plan.memory_bytes,
-            group: limit.as_ref().map(|limit| limit.group().to_owned()),
+            point: plan.point,
         };
-        let mut process = Process::start(SUBCOMMAND, &request, limit.as_ref())?;
-        let patience = self.plan.point + MOST_CATCH_UP + PATIENCE;
-        let end = loop {
-            match process.reply(patience) {
-                Ok(Reply::Opened { settings: own, memory_limit_bytes }) => {
-                    settings.insert(run.engine.clone(), own);
-                    run.memory_limit_bytes = memory_limit_bytes;
-                }
-                Ok(Reply::Measured(point)) => {
-                    eprintln!("{}: {}", run.engine, in_words(&point));
-                    run.points.push(point);
-                }
-                Ok(Reply::Finished(totals)) => run.totals = Some(totals),
-                Ok(Reply::Failed(reason)) => break Some(reason),
-                Err(end) => break end,
-            }
-        };
-        process.stop();
-        run.void = end.or_else(|| void(run.totals.as_ref()));
-        if let Some(reason) = &run.void {
+        let Outcome { memory_limit_bytes, points, totals, failure } =
+            site.run(SUBCOMMAND, &run.engine, request, in_words, settings)?;
+        let void = failure.or_else(|| runs::void(totals.as_ref(), Totals::void));
+        if let Some(reason) = &void {
             eprintln!("{}: void: {reason}", run.engine);
         }
-        Ok(run)
+        Ok(Run { memory_limit_bytes, points, totals, void, ..run })
     }
-}
-
-/// Why the figures of a process that ended well do not count, if they do not.
-fn void(totals: Option<&Totals>) -> Option<String> {
-    let Some(totals) = totals else { return Some("the process ended early".to_owned()) };
-    if totals.swapped_bytes > 0 {
-        return Some(format!("{} bytes of the process were in swap", totals.swapped_bytes));
-    }
-    (totals.puts == 0).then(|| "not one put was acknowledged".to_owned())
 }
 
 fn in_words(point: &Point) -> String {
@@ -188,6 +161,3 @@ fn in_words(point: &Point) -> String {
         point.processors,
     )
 }
-
-#[cfg(test)]
-mod tests;

@@ -100,25 +100,6 @@ impl Plan {
     }
 }
 
-/// A number of bytes, with a suffix or without.
-pub fn bytes(text: &str) -> Result<u64, String> {
-    let (digits, shift) = match text.chars().last() {
-        Some('K') => (&text[..text.len() - 1], 10),
-        Some('M') => (&text[..text.len() - 1], 20),
-        Some('G') => (&text[..text.len() - 1], 30),
-        _ => (text, 0),
-    };
-    let number: u64 = digits.parse().map_err(|error| format!("{error}: give a number such as 512M"))?;
-    match number.checked_mul(1 << shift) {
-        Some(bytes) if bytes >= LEAST_MEMORY_BYTES => Ok(bytes),
-        Some(_) => Err(format!("no engine works in less than {} MiB", LEAST_MEMORY_BYTES >> 20)),
-        None => Err("that is more than any memory has".to_owned()),
-    }
-}
-
-/// A program alone takes more.
-const LEAST_MEMORY_BYTES: u64 = 1 << 20;
-
 /// `half`, or a number of puts per second.
 pub fn rate(text: &str) -> Result<Rate, String> {
     match text.parse() {

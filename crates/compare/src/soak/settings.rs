@@ -24,7 +24,7 @@ const TREE: RocksDbTree =
     RocksDbTree { max_write_buffer_number: 4, bytes_per_sync: 1 << 20, block_bytes: 16 << 10, ..RocksDbTree::DEFAULT };
 
 /// Log files are used again and writers of a group fill the memtable on their own, which was best for small puts.
-const LEVEL: RocksDbSettings = RocksDbSettings {
+pub const LEVEL: RocksDbSettings = RocksDbSettings {
     name: "level",
     recycle_log_file_num: 4,
     unordered_write: true,
@@ -36,7 +36,8 @@ const LEVEL: RocksDbSettings = RocksDbSettings {
 const UNIVERSAL: RocksDbSettings =
     RocksDbSettings { name: "universal", tree: RocksDbTree { universal_compaction: true, ..TREE }, ..LEVEL };
 
-const BLOBS: RocksDbReads = RocksDbReads { blobs: true, ..RocksDbReads::DEFAULT };
+/// For values that lie in files of their own.
+pub const BLOBS: RocksDbReads = RocksDbReads { blobs: true, ..RocksDbReads::DEFAULT };
 
 const ROCKSDB: &[RocksDbSettings] = &[
     RocksDbSettings::DEFAULT,

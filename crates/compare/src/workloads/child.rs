@@ -188,8 +188,11 @@ fn measure_all(request: &Request) -> Result<()> {
     }
     let spec = settings::named(&request.engine)
         .ok_or_else(|| Error::Request(format!("there is no engine {}", request.engine)))?;
-    let resources =
-        Resources { memory_bytes: Some(request.memory_bytes), data_bytes: Some(request.pairs.data_bytes()) };
+    let resources = Resources {
+        memory_bytes: Some(request.memory_bytes),
+        data_bytes: Some(request.pairs.data_bytes()),
+        counters: false,
+    };
     let parent = request.directory.parent().unwrap_or(&request.directory);
     let disk = Disk::under(parent)?;
     let engine = spec.open(&request.directory, resources)?;

@@ -29,12 +29,12 @@ const LMDB: &[LmdbSettings] = &[
 
 /// Blocks of one value each, read past the page cache, with a quarter of the memory for RocksDB's own cache: memtables
 /// and what is not in the cache take as much again.
-const DIRECT: RocksDbReads =
-    RocksDbReads { blobs: false, use_direct_reads: true, block_cache_percent: 25, bloom_bits: 10 };
+pub const DIRECT: RocksDbReads =
+    RocksDbReads { use_direct_reads: true, block_cache_percent: 25, bloom_bits: 10, ..RocksDbReads::DEFAULT };
 const BLOBS: RocksDbReads = RocksDbReads { blobs: true, ..DIRECT };
 
 /// What was best for writes of small records; larger memtables would leave nothing of a small memory.
-const WRITES: RocksDbSettings =
+pub const WRITES: RocksDbSettings =
     RocksDbSettings { recycle_log_file_num: 4, unordered_write: true, ..RocksDbSettings::DEFAULT };
 
 const ROCKSDB: &[RocksDbSettings] = &[

@@ -1,4 +1,4 @@
-use super::{Case, Plan, Rate, bytes, rate};
+use super::{Case, Plan, Rate, rate};
 use crate::class::Class;
 use crate::soak::Options;
 use crate::tests::parse;
@@ -24,17 +24,6 @@ fn each_size_has_each_class() {
     let plan = Plan::of(&parse::<Options>(&["--value-bytes", "25,1024", "--durability", "interval,sync"]).unwrap());
     let cases: Vec<_> = plan.cases.iter().map(|case| (case.value_bytes, case.class)).collect();
     assert_eq!(cases, [(25, Class::Interval), (25, Class::Sync), (1024, Class::Interval), (1024, Class::Sync)]);
-}
-
-#[test]
-fn sizes_of_memory_have_suffixes() {
-    assert_eq!(bytes("512M"), Ok(512 << 20));
-    assert_eq!(bytes("2G"), Ok(2 << 30));
-    assert_eq!(bytes("65536K"), Ok(64 << 20));
-    assert_eq!(bytes("1048576"), Ok(1 << 20));
-    for wrong in ["", "M", "512m", "-1M", "100", "99999999999999G"] {
-        assert!(bytes(wrong).is_err(), "{wrong}");
-    }
 }
 
 #[test]

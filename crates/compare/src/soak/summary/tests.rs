@@ -1,9 +1,11 @@
-use super::{Figure, best_settings, ratio_table, ratios, summarise, tables};
+use super::{Figure, best_settings, ratio_table, ratios, tables};
 use crate::class::Class;
-use crate::soak::child::tests::{points, totals};
+use crate::points::tests::points;
 use crate::soak::measure::Run;
 use crate::soak::plan::{Case, Load};
 use crate::soak::settings::named;
+use crate::summary::summarise;
+use crate::totals::tests::totals;
 
 const CASE: Case = Case { value_bytes: 25, class: Class::Interval };
 
@@ -61,13 +63,20 @@ fn ratios_are_to_the_best_setting_of_each_rival_and_paired_by_round() {
         void("rocksdb-default", 2),
     ];
     let ratios = ratios(&runs);
-    let theirs: Vec<&str> = ratios.iter().map(|ratio| ratio.theirs.as_str()).collect();
+    let theirs: Vec<&str> = ratios.iter().map(|ratio| ratio.paired.theirs.as_str()).collect();
     assert_eq!(theirs, ["fjall-default", "rocksdb-level"]);
-    let last = ratios[1].figures[&Figure::LastTenthPutsPerS];
+    let last = ratios[1].paired.figures[&Figure::LastTenthPutsPerS];
     assert_eq!((last.min, last.max), (2.0, 6.0));
     let worst = ratios[1].worst_to_their_mean.unwrap();
     assert_eq!((worst.min, worst.max), (1.0, 3.0), "200 to 200, 300 to 100");
-    assert_eq!(ratios[0].figures[&Figure::MeanPutsPerS].median, 35.0, "only the first round has both");
+    assert_eq!(ratios[0].paired.figures[&Figure::MeanPutsPerS].median, 35.0, "only the first round has both");
+}
+
+#[test]
+fn there_is_no_ratio_to_nothing() {
+    let ratios = ratios(&[run("aiodb-lsm", 1, &[4.0, 4.0]), run("rocksdb-level", 1, &[2.0, 0.0])]);
+    assert_eq!(ratios[0].paired.figures[&Figure::MeanPutsPerS].median, 4.0);
+    assert!(!ratios[0].paired.figures.contains_key(&Figure::WorstPutsPerS), "theirs stood still");
 }
 
 #[test]
@@ -83,7 +92,8 @@ fn loads_and_cases_are_not_mixed() {
         sync("rocksdb-level", 1.0),
     ];
     assert_eq!(summarise(&runs).len(), 6);
-    let mut means: Vec<f64> = ratios(&runs).iter().map(|ratio| ratio.figures[&Figure::MeanPutsPerS].median).collect();
+    let mut means: Vec<f64> =
+        ratios(&runs).iter().map(|ratio| ratio.paired.figures[&Figure::MeanPutsPerS].median).collect();
     means.sort_by(f64::total_cmp);
     assert_eq!(means, [2.0, 3.0, 5.0]);
 }

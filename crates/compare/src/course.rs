@@ -1,6 +1,6 @@
 //! A whole run in a few rates.
 
-use super::child::Point;
+use crate::points::Point;
 
 /// How fast a run went, from its beginning to its end, in puts per second.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,5 +1,5 @@
 use super::Course;
-use crate::soak::child::tests::points;
+use crate::points::tests::points;
 
 #[test]
 fn tenths_are_of_points_and_rates_are_weighed_by_time() {

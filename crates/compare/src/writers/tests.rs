@@ -1,7 +1,8 @@
 use super::Writers;
 use crate::class::{Class, INTERVAL};
 use crate::engine::{Engine, EngineSpec, Resources};
-use crate::records::Shape;
+use crate::error::Result;
+use crate::records::{Records, Shape};
 use crate::soak::settings::named;
 use crate::store::check_acknowledged;
 use ::aiodb::IndexKind;
@@ -24,11 +25,19 @@ fn aiodb() -> (TempDir, Box<dyn Engine>) {
     open(&EngineSpec::Aiodb(IndexKind::Lsm))
 }
 
+/// Puts the records of the thread's own sequence until the run is over.
+fn put(writers: &Writers, shape: Shape, thread: u32) -> Result<u64> {
+    let mut records = Records::new(shape, thread.into());
+    writers.write_until_over(thread, |_| {
+        let (key, value) = records.next();
+        writers.engine.put_in_class(key, value, writers.class)
+    })
+}
+
 fn put_all(writers: &Writers) -> Vec<u64> {
     thread::scope(|scope| {
-        let threads: Vec<_> = (0..writers.latencies_ns.len() as u32)
-            .map(|thread| scope.spawn(move || writers.put_until_over(thread)))
-            .collect();
+        let threads: Vec<_> =
+            (0..writers.threads()).map(|thread| scope.spawn(move || put(writers, SHAPE, thread))).collect();
         threads.into_iter().map(|thread| thread.join().unwrap().unwrap()).collect()
     })
 }
@@ -37,7 +46,7 @@ fn put_all(writers: &Writers) -> Vec<u64> {
 fn writers_put_as_many_keys_as_were_asked_for_and_each_is_timed_once() {
     let (_directory, engine) = aiodb();
     for class in [Class::None, Class::Interval, Class::Sync] {
-        let writers = Writers::new(&*engine, SHAPE, class, 4, 1_000, None);
+        let writers = Writers::new(&*engine, class, 4, 1_000, None);
         let acknowledged = put_all(&writers);
         assert_eq!(acknowledged.iter().sum::<u64>(), 1_000, "{class}");
         check_acknowledged(&*engine, "aiodb", SHAPE, &acknowledged).unwrap();
@@ -50,7 +59,7 @@ fn writers_put_as_many_keys_as_were_asked_for_and_each_is_timed_once() {
 fn a_run_that_is_over_puts_nothing_more() {
     let (_directory, engine) = aiodb();
     for puts_per_s in [None, Some(0.001)] {
-        let writers = Writers::new(&*engine, SHAPE, Class::None, 2, 1_000, puts_per_s);
+        let writers = Writers::new(&*engine, Class::None, 2, 1_000, puts_per_s);
         writers.end();
         assert_eq!(put_all(&writers), [0, 0], "{puts_per_s:?}");
     }
@@ -59,7 +68,7 @@ fn a_run_that_is_over_puts_nothing_more() {
 #[test]
 fn puts_at_a_rate_do_not_begin_before_they_are_due() {
     let (_directory, engine) = aiodb();
-    let writers = Writers::new(&*engine, SHAPE, Class::None, 2, 100, Some(1_000.0));
+    let writers = Writers::new(&*engine, Class::None, 2, 100, Some(1_000.0));
     assert_eq!(put_all(&writers).iter().sum::<u64>(), 100);
     assert!(writers.start().elapsed() >= Duration::from_millis(99), "the last one was due then");
 }
@@ -67,7 +76,7 @@ fn puts_at_a_rate_do_not_begin_before_they_are_due() {
 #[test]
 fn a_put_that_comes_late_counts_from_when_it_was_due() {
     let (_directory, engine) = aiodb();
-    let mut writers = Writers::new(&*engine, SHAPE, Class::None, 2, 100, Some(1_000.0));
+    let mut writers = Writers::new(&*engine, Class::None, 2, 100, Some(1_000.0));
     writers.start = Instant::now().checked_sub(LATE).expect("the machine has run for so long");
     put_all(&writers);
     let latencies_ns = writers.take_latencies_ns();
@@ -79,9 +88,9 @@ fn a_put_that_comes_late_counts_from_when_it_was_due() {
 fn an_error_ends_the_run_for_all() {
     let (_directory, engine) = aiodb();
     let no_key = Shape { key_bytes: 1 << 20, value_bytes: 0 };
-    let writers = Writers::new(&*engine, no_key, Class::None, 1, 1_000, None);
-    assert!(writers.put_until_over(0).is_err());
-    assert_eq!(writers.put_until_over(0).unwrap(), 0);
+    let writers = Writers::new(&*engine, Class::None, 1, 1_000, None);
+    assert!(put(&writers, no_key, 0).is_err());
+    assert_eq!(put(&writers, SHAPE, 0).unwrap(), 0);
 }
 
 #[test]
@@ -94,7 +103,7 @@ fn only_engines_that_do_not_sync_themselves_want_syncs() {
         (&theirs, Class::Sync, false),
         (&theirs, Class::None, false),
     ] {
-        let writers = Writers::new(&**engine, SHAPE, class, 1, 1, None);
+        let writers = Writers::new(&**engine, class, 1, 1, None);
         assert_eq!(writers.want_syncs(), wanted, "{class}");
     }
 }
@@ -102,7 +111,7 @@ fn only_engines_that_do_not_sync_themselves_want_syncs() {
 #[test]
 fn syncs_end_with_the_run() {
     let (_directory, engine) = open(&named("rocksdb-level").unwrap());
-    let writers = Writers::new(&*engine, SHAPE, Class::Interval, 1, 1_000, None);
+    let writers = Writers::new(&*engine, Class::Interval, 1, 1_000, None);
     thread::scope(|scope| {
         let syncs = scope.spawn(|| writers.sync_until_over());
         thread::sleep(INTERVAL * 3 / 2);

@@ -1,9 +1,8 @@
-//! The threads that put: each as fast as it can, or all together at a rate that does not wait for the engine.
+//! The threads that use an engine: each as fast as it can, or all together at a rate that does not wait for the engine.
 
 use crate::class::{Class, INTERVAL};
 use crate::engine::Engine;
 use crate::error::Result;
-use crate::records::{Records, Shape};
 use hdrhistogram::Histogram;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,16 +19,15 @@ const LATENCY_NS: (u64, u64) = (100, 600_000_000_000);
 /// What the writers of a run share. None of the numbers publishes anything else, so all of them are relaxed.
 pub struct Writers<'a> {
     engine: &'a dyn Engine,
-    shape: Shape,
     class: Class,
-    /// Puts after which the run is over.
-    keys: u64,
+    /// Writes after which the run is over.
+    writes: u64,
     /// The rate of all threads together; None for as fast as they can.
-    puts_per_s: Option<f64>,
+    writes_per_s: Option<f64>,
     start: Instant,
     claimed: AtomicU64,
     is_over: AtomicBool,
-    /// Of each thread, nanoseconds of the puts that ended since they were taken last.
+    /// Of each thread, nanoseconds of the writes that ended since they were taken last.
     latencies_ns: Vec<Mutex<Histogram<u64>>>,
 }
 
@@ -37,18 +35,16 @@ impl<'a> Writers<'a> {
     /// The clock of the run starts now.
     pub fn new(
         engine: &'a dyn Engine,
-        shape: Shape,
         class: Class,
         threads: u32,
-        keys: u64,
-        puts_per_s: Option<f64>,
+        writes: u64,
+        writes_per_s: Option<f64>,
     ) -> Writers<'a> {
         Writers {
             engine,
-            shape,
             class,
-            keys,
-            puts_per_s,
+            writes,
+            writes_per_s,
             start: Instant::now(),
             claimed: AtomicU64::new(0),
             is_over: AtomicBool::new(false),
@@ -61,7 +57,12 @@ impl<'a> Writers<'a> {
         self.start
     }
 
-    /// Lets every thread end after the put that is under way.
+    /// How many there are.
+    pub fn threads(&self) -> u32 {
+        self.latencies_ns.len() as u32
+    }
+
+    /// Lets every thread end after the write that is under way.
     pub fn end(&self) {
         self.is_over.store(true, Ordering::Relaxed);
     }
@@ -70,23 +71,21 @@ impl<'a> Writers<'a> {
         self.is_over.load(Ordering::Relaxed)
     }
 
-    /// Puts the records of the thread's own sequence until the run is over, and returns how many were acknowledged. An
-    /// error ends the run for all.
-    pub fn put_until_over(&self, thread: u32) -> Result<u64> {
-        self.put_all(thread).inspect_err(|_| self.end())
+    /// Makes one write after the other until the run is over, each with a number that no other write has, and returns how
+    /// many were acknowledged. An error ends the run for all.
+    pub fn write_until_over(&self, thread: u32, write: impl FnMut(u64) -> Result<()>) -> Result<u64> {
+        self.write_all(thread, write).inspect_err(|_| self.end())
     }
 
-    fn put_all(&self, thread: u32) -> Result<u64> {
-        let mut records = Records::new(self.shape, thread.into());
+    fn write_all(&self, thread: u32, mut write: impl FnMut(u64) -> Result<()>) -> Result<u64> {
         let mut acknowledged = 0;
         loop {
             let number = self.claimed.fetch_add(1, Ordering::Relaxed);
-            if number >= self.keys {
+            if number >= self.writes {
                 break;
             }
             let Some(begin) = self.begin(number) else { break };
-            let (key, value) = records.next();
-            self.engine.put_in_class(key, value, self.class)?;
+            write(number)?;
             let took = begin.elapsed().as_nanos() as u64;
             self.latencies_ns[thread as usize].lock().expect(NO_PANIC).saturating_record(took);
             acknowledged += 1;
@@ -94,10 +93,10 @@ impl<'a> Writers<'a> {
         Ok(acknowledged)
     }
 
-    /// From when on the put with this number, of all threads, is timed. At a rate that is when it was due: a thread that is
-    /// early waits for it, and if all were held up by long puts, the delay counts. None once the run is over.
+    /// From when on the write with this number, of all threads, is timed. At a rate that is when it was due: a thread that is
+    /// early waits for it, and if all were held up by long writes, the delay counts. None once the run is over.
     fn begin(&self, number: u64) -> Option<Instant> {
-        let Some(rate) = self.puts_per_s else { return (!self.is_over()).then(Instant::now) };
+        let Some(rate) = self.writes_per_s else { return (!self.is_over()).then(Instant::now) };
         let due = self.start + Duration::from_secs_f64(number as f64 / rate);
         while !self.is_over() {
             let now = Instant::now();
@@ -130,7 +129,7 @@ impl<'a> Writers<'a> {
         self.class == Class::Interval && !self.engine.keeps_intervals()
     }
 
-    /// Latencies in nanoseconds of the puts that ended since they were taken last, by all threads.
+    /// Latencies in nanoseconds of the writes that ended since they were taken last, by all threads.
     pub fn take_latencies_ns(&self) -> Histogram<u64> {
         let mut all = latency_histogram();
         for latencies_ns in &self.latencies_ns {

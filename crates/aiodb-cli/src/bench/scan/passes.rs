@@ -124,7 +124,7 @@ pub(super) fn write(directory: &Path, data: Dataset) -> Result<Pass, CliError> {
 
 fn write_file(path: &Path, bytes: u64) -> io::Result<()> {
     let (file, next) = (open_for_direct_writes(path)?, AtomicU64::new(0));
-    let work = || {
+    let work = || -> io::Result<()> {
         let mut buffer = AlignedBuffer::new(COPY_WAY.piece_bytes);
         buffer.copy_from_slice(&random_bytes(COPY_WAY.piece_bytes));
         loop {

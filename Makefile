@@ -227,6 +227,7 @@ RACES := EpochMovesUnderReaders:interleavings_of_pins \
 	StepEndsBeforeItsTurn:interleavings_of_steps_and_writers \
 	ClaimUnseen:interleavings_of_merges_side_by_side \
 	OldLookUpBelieved:interleavings_of_moves_and_commits \
+	NamesOverOlderChanges:interleavings_of_names_and_checkpoints \
 	BatchTornBySwap:interleavings_of_batches_and_swaps BatchSeenInPart:interleavings_of_batches_and_gets \
 	TableChangeMissed:interleavings_of_checkpoints_and_changes_of_tables \
 	FrozenVersionsUnseen:interleavings_of_snapshots_and_spills \

@@ -211,6 +211,8 @@ pub enum Bug {
     ReplayedTwice,
     /// A file whose filter memory has no room for is taken for one without keys.
     FilterLeftOutHidesKeys,
+    /// A checkpoint that was under way when tables were renamed has the new names.
+    NamesOverOlderChanges,
     /// A batch is written to the tables that names had at different moments.
     BatchTornBySwap,
     /// A get that finds a record of a batch does not wait for the others.
@@ -356,7 +358,7 @@ mod switch {
 
         /// Bugs that several threads run into: `tests/interleavings/` and the one of epochs find them. The simulator sees
         /// the bugs that need no more than a write that waits while another thread goes on.
-        pub const OF_THREADS: [Bug; 23] = [
+        pub const OF_THREADS: [Bug; 24] = [
             Bug::EpochMovesUnderReaders,
             Bug::DeleteGoneEarly,
             Bug::LateBaseHidesOperands,
@@ -368,6 +370,7 @@ mod switch {
             Bug::WakeLost,
             Bug::ChunksOfAnotherTable,
             Bug::BatchTornByTruncate,
+            Bug::NamesOverOlderChanges,
             Bug::BatchTornBySwap,
             Bug::BatchSeenInPart,
             Bug::TableChangeMissed,

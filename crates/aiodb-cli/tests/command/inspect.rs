@@ -112,11 +112,40 @@ fn what_is_sound_is_salvaged() {
         let report = place.run("salvage", &[out.to_str().unwrap(), "--json"]).exits(1).json();
         assert_eq!(report["keys_by_table"], serde_json::json!({"default": 2}));
         assert_eq!((&report["doubtful"][0]["key"], &report["doubtful_keys"]), (&"damaged".into(), &1.into()));
+        assert_eq!(
+            (&report["keys_older_than_damage"], &report["older_than_damage"]),
+            (&0.into(), &serde_json::json!([]))
+        );
         assert!(Path::new(report["lost"][0]["file"].as_str().unwrap()).starts_with(place.store()), "{report}");
         fs::remove_dir_all(place.store()).unwrap();
         fs::rename(&out, place.store()).unwrap();
         assert_eq!(place.get("damaged", &[]), b"older");
         assert_eq!(place.get("sound", &[]), b"v");
+    }
+}
+
+#[test]
+fn keys_that_may_have_come_back_are_listed() {
+    for index in INDEXES {
+        let place = Place::new();
+        place.run("put", &["before", "v", "--index", index]).exits(0);
+        place.run("put", &["only-this-key-is-damaged", "v"]).exits(0);
+        place.run("put", &["behind", "v"]).exits(0);
+        assert!(damage(&place.store(), b"only-this-key-is-damaged") > 0, "the key is stored as it is");
+        let out = place.dir.path().join("salvaged");
+        let report = place.run("salvage", &[out.to_str().unwrap(), "--json"]).exits(1).json();
+        let older = serde_json::json!([{
+            "table": "default",
+            "first_key": "before",
+            "first_key_encoding": "text",
+            "last_key": "before",
+            "last_key_encoding": "text",
+            "keys": 1,
+        }]);
+        assert_eq!((&report["keys_older_than_damage"], &report["older_than_damage"]), (&1.into(), &older), "{report}");
+        let text = place.run("salvage", &[place.dir.path().join("again").to_str().unwrap()]).exits(1).text();
+        assert!(text.contains("1 keys are older than what is lost"), "{text}");
+        assert!(text.ends_with("  \"before\" of table `default`\n"), "{text}");
     }
 }
 

@@ -37,7 +37,7 @@ impl<D: Device> Batch<D> {
 
     /// Adds the delete of a range, see [`Table::delete_range`]. It concerns earlier operations of the batch too.
     pub fn delete_range(&mut self, table: &Table<D>, start: &[u8], end: &[u8]) -> Result<&mut Self> {
-        table.check_range(start, end)?;
+        table.check_range(&*table.slot.generation()?, start, end)?;
         Ok(self.add(table, start, Change::DeleteRange(end.to_vec())))
     }
 

@@ -1,15 +1,16 @@
 //! Copies of tables, as tables of any kind.
 
 use std::num::NonZeroU64;
+use std::sync::Arc;
 
 use crate::io::Device;
 use crate::store::catalog::Generation;
-use crate::{Db, Durability, Error, IndexKind, Ingest, Result, Table, TableOptions, WriteOptions};
+use crate::{Db, Durability, Error, IndexKind, Ingest, Result, Table, TableOptions};
 
 /// A table that is being filled.
 enum Filling<'a, D: Device> {
     Ingest(&'a mut Ingest<D>),
-    Puts(&'a Table<D>, &'a Generation),
+    Puts(&'a Table<D>, &'a Arc<Generation>),
 }
 
 impl<D: Device> Filling<'_, D> {
@@ -22,8 +23,8 @@ impl<D: Device> Filling<'_, D> {
                 if !table.slot.has(generation) {
                     return Err(Error::TableEmptied { name: table.name().to_string() });
                 }
-                let options = WriteOptions { durability: Some(Durability::None), expires_ms };
-                table.put_with(key, value, options).map(drop)
+                table.engine.check_value(value)?;
+                table.engine.put(Arc::clone(generation), key, value, Durability::None, expires_ms).map(drop)
             }
         }
     }

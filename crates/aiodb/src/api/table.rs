@@ -10,6 +10,7 @@ use crate::format::record::encode_range_end;
 use crate::index::codec::LONG_KEY_PREFIX_BYTES;
 use crate::io::{Device, Disk};
 use crate::store::catalog::{Generation, TableSlot};
+use crate::store::groups::group_key;
 use crate::{Durability, Error, IndexKind, Result, Sequence, Snapshot, TableModes, TableOptions, WriteOptions};
 
 /// So often many keys are read before a snapshot is taken for them.
@@ -65,20 +66,25 @@ impl<D: Device> Table<D> {
         self.engine.get(&generation, key, &generation.view())
     }
 
-    /// The values of many keys, in their order, read side by side. Of a batch that is written meanwhile all are seen or none. Where batches with
-    /// these keys come again and again, they are read in a snapshot: then this may fail with [`Error::SnapshotEnded`] on a full disk.
+    /// The values of many keys, in their order, read side by side. Of a batch or a delete of a range that is written
+    /// meanwhile all is seen or nothing. Where such come again and again, the keys are read in a snapshot: then this may fail with
+    /// [`Error::SnapshotEnded`] on a full disk.
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
+        let (catalog, groups) = (&self.engine.catalog, &self.engine.groups);
         for _ in 0..MOST_ATTEMPTS {
+            let (namings, ended) = (catalog.namings(), groups.ended());
             let generation = self.slot.generation()?;
-            let ended = self.engine.groups.ended();
             let values = get_many(keys, |depth| self.reader(depth))?;
-            let hashes = keys.iter().map(|key| (generation.id, self.engine.hash(key.as_ref())));
-            if keys.len() < 2 || self.slot.has(&generation) && !self.engine.groups.is_torn(ended, hashes) {
+            let is_same = || catalog.are_names_of(namings) && self.slot.has(&generation);
+            let known = |key: &K| group_key(generation.id, self.engine.hash(key.as_ref()));
+            if keys.len() < 2 || is_same() && !groups.is_torn(ended, &keys.iter().map(known).collect::<Vec<_>>()) {
                 return Ok(values);
             }
         }
-        let moment = Snapshot::take(&self.engine)?;
-        moment.get_many(self, keys)
+        let generation = self.slot.generation()?;
+        let moment = Arc::new(Moment::take(&self.engine)?);
+        let snapshot = Snapshot { moment, tables: Arc::new(vec![(Arc::clone(&self.slot), generation)]) };
+        snapshot.get_many(self, keys)
     }
 
     /// Stores a value in the store's durability class. Returns the write's place in the order of all writes.
@@ -121,9 +127,10 @@ impl<D: Device> Table<D> {
     /// Removes a range of keys in a class of its own.
     pub fn delete_range_with(&self, start: &[u8], end: &[u8], options: impl Into<WriteOptions>) -> Result<Sequence> {
         self.engine.check_open()?;
-        self.check_range(start, end)?;
+        let generation = self.slot.generation()?;
+        self.check_range(&generation, start, end)?;
         let end = encode_range_end(0, end);
-        let operation = self.engine.range_operation(self.slot.generation()?, start, &end);
+        let operation = self.engine.range_operation(generation, start, &end);
         self.engine.write(&[operation], self.durability(&options.into()))
     }
 
@@ -150,8 +157,8 @@ impl<D: Device> Table<D> {
         if length > max { Err(Error::ValueLength { length, max }) } else { Ok(()) }
     }
 
-    pub(super) fn check_range(&self, start: &[u8], end: &[u8]) -> Result<()> {
-        if !self.kind().is_ordered() {
+    pub(super) fn check_range(&self, generation: &Generation, start: &[u8], end: &[u8]) -> Result<()> {
+        if !generation.kind().is_ordered() {
             return Err(Error::Unordered { name: self.name().to_string() });
         }
         for bound in [start, end] {

@@ -126,10 +126,15 @@ impl<D: Device> WritePath<D> {
             let value = match change {
                 Change::Put(value, _) => self.stored(&generation, key, value)?,
                 Change::Merge(operand) => {
+                    // The name may be that of another table than when the batch was made.
+                    self.check_merge_operator(&generation)?;
                     let made = applied.and_then(|applied| applied.made(number, &generation));
                     self.stored(&generation, key, made.map_or(operand, |made| &made.value))?
                 }
                 Change::Delete => Stored::empty(),
+                Change::DeleteRange(_) if !generation.kind().is_ordered() => {
+                    return Err(Error::Unordered { name: slot.name.clone() });
+                }
                 Change::DeleteRange(end) => Stored::whole(encode_range_end(0, end)),
             };
             Ok((generation, value))

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::flow::publish::Publication;
+use crate::format::record::Kind;
 use crate::format::segment::{BATCH_CONTINUES, BATCH_MOVES, put};
 use crate::index::memtable::LookedUp;
 use crate::io::{Device, File, InPhase, Phase, UNIT_BYTES, WriteSync};
@@ -319,7 +320,8 @@ impl<D: Device> AppendPath<D> {
         for (number, deferred) in sealed.open.deferred.iter().enumerate() {
             let (placed, hash) = (&deferred.placed, deferred.hash);
             let record = batch.record_at(placed.record_offset);
-            if group.is_none() && record.more && record.moved.is_none() {
+            let is_listed = record.more || record.kind == Kind::RangeTombstone;
+            if group.is_none() && is_listed && record.moved.is_none() {
                 group = Some(self.groups.begin(group_keys(batch, &sealed.open.deferred[number..])));
             }
             // With its last record the group is there, when this one is.

@@ -75,7 +75,9 @@ impl<D: Device> Engine<D> {
         if !engine.options.read_only {
             engine.forget_orphans()?;
         }
-        if recovered.rebuilt {
+        // A manifest whose copy is of an earlier checkpoint may have other names of tables than that, and records about tables that come from here
+        // on would be applied to the wrong ones where only the copy is left.
+        if recovered.rebuilt || !engine.options.read_only && !engine.manifests_agree()? {
             unless_full(engine.checkpoint())?;
         }
         // What was replayed cannot be given back, and tables that it has emptied have other numbers. Nobody looks before the first read.

@@ -141,7 +141,8 @@ impl<D: Device> AppendPath<D> {
         let Over { location, sequence, .. } = *over;
         let (kind, separate, form, inline) = (Kind::Put, None, Form::default(), None);
         let entry = Entry { kind, sequence, location, separate, form, inline };
-        self.snapshots.retain(&index_key, &std::iter::once((entry, publication.placed.sequence)).collect());
+        // It may have been moved meanwhile, and the copy retained already.
+        self.snapshots.retain_earlier(&index_key, &std::iter::once((entry, publication.placed.sequence)).collect());
     }
 
     /// Queues the tag of a publication that came to a `hash` index among so many older and newer places, if need be; `is_below` says that

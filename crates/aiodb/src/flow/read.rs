@@ -17,6 +17,7 @@ use crate::index::{Candidate, Candidates};
 use crate::io::{AlignedBuffer, Device, File, UNIT_BYTES};
 use crate::log::Segment;
 use crate::store::catalog::{Generation, TableIndex};
+use crate::store::groups::group_key;
 use crate::store::read_path::ReadPath;
 use crate::{Error, Result};
 
@@ -138,7 +139,7 @@ impl<D: Device> ReadPath<D> {
     /// What a look-up of the present has found may be a part of a batch: returns when all of that is there.
     pub(crate) fn wait_for_groups(&self, generation: &Generation, key: &[u8], view: &View) {
         if view.is_latest() {
-            self.groups.wait_for(|| (generation.id, self.hash(key)));
+            self.groups.wait_for(|| group_key(generation.id, self.hash(key)));
         }
     }
 

@@ -191,7 +191,8 @@ impl<D: Device> WritePath<D> {
             GroupKey::of(operation.append.kind, operation.generation.as_deref()?, operation.hash)
         };
         let keys = || operations.iter().filter_map(key);
-        let group = keys().nth(1).map(|_| self.groups.begin(keys()));
+        let is_listed = operations.len() > 1 || operations[0].append.kind == Kind::RangeTombstone;
+        let group = is_listed.then(|| self.groups.begin(keys()));
         for (operation, placed) in operations.iter().zip(&placed) {
             let Append { kind, form, key, value, .. } = operation.append;
             let (hash, replayed, out_of_order) = (operation.hash, None, false);

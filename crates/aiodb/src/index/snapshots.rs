@@ -109,7 +109,16 @@ impl Snapshots {
 
     /// Retains the superseded records of an index key that a snapshot can see. Called before the index forgets them.
     pub(crate) fn retain(&self, key: &[u8], superseded: &Superseded) {
-        self.retain_copies(key, superseded, true);
+        self.retain_and_bound(key, superseded, true);
+    }
+
+    /// Like [`Snapshots::retain`] for records of which later copies may have been retained already.
+    pub(crate) fn retain_earlier(&self, key: &[u8], superseded: &Superseded) {
+        self.retain_and_bound(key, superseded, planted::is_on(Bug::EarlierCopyKept));
+    }
+
+    fn retain_and_bound(&self, key: &[u8], superseded: &Superseded, later: bool) {
+        self.retain_copies(key, superseded, later);
         if self.versions.is_overfull(MAX_VERSIONS) {
             self.end_oldest();
         }

@@ -2,10 +2,12 @@
 //!
 //! The records of a batch come to the indexes one after the other. A get that finds the first of them must not be followed by one that does
 //! not find the second. So a batch is listed here before its first record comes to an index, until the last one is there; and a get that
-//! has looked a key up waits for the batches that are listed then and may have the key. That takes as long as some records take from memory to
-//! memory, and concerns only who asks for these very keys at this moment.
+//! has looked a key up waits for the batches that are listed then and have the key. That takes as long as the publication of one batch, and concerns
+//! only those who ask for its keys at this moment. The delete of a range is listed too, for those who ask for several keys: each of them may
+//! be in it.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use crate::format::record::Kind;
 use crate::planted::{self, Bug};
@@ -13,11 +15,9 @@ use crate::store::catalog::Generation;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Mutex, MutexGuard, Rank, yield_now};
 
-/// So many of the batches that were published last are remembered.
-const REMEMBERED: usize = 64;
-
-/// Bits that tell which keys a batch may have.
-const WORDS: usize = 4;
+/// So many of the batches that were published last are remembered, if they do not have more keys.
+const REMEMBERED: usize = 1024;
+const REMEMBERED_KEYS: usize = 1 << 15;
 
 /// The batches of a store that are being published, or were lately.
 #[derive(Default)]
@@ -32,53 +32,58 @@ pub(crate) struct Groups {
 #[derive(Default)]
 struct Listed {
     begun: u64,
-    underway: Vec<Group>,
-    /// The last ones, oldest first.
-    ended: VecDeque<Group>,
+    underway: Vec<(u64, Keys)>,
+    /// The last ones, oldest first, and how many keys they have.
+    ended: VecDeque<Keys>,
+    ended_keys: usize,
 }
 
-/// A key of a batch, by its table and hash.
+/// The keys of a batch.
+#[derive(Clone)]
+enum Keys {
+    /// In order, each as [`group_key`] has it.
+    These(Arc<[u64]>),
+    /// One of a range: it may be any.
+    Any,
+}
+
+impl Keys {
+    fn have(&self, key: u64) -> bool {
+        match self {
+            Keys::These(keys) => keys.binary_search(&key).is_ok(),
+            Keys::Any => true,
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Keys::These(keys) => keys.len(),
+            Keys::Any => 0,
+        }
+    }
+}
+
+/// A key, by its table and hash. That two have the same does no harm.
+pub(crate) fn group_key(table: u32, hash: u64) -> u64 {
+    hash ^ u64::from(table).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+/// What a batch has.
 #[derive(Clone, Copy)]
 pub(crate) enum GroupKey {
-    One(u32, u64),
-    /// A range of keys: any key may be in it.
+    /// As [`group_key`] has it.
+    One(u64),
+    /// A range of keys.
     Range,
 }
 
 impl GroupKey {
-    /// That of a record, if an index has such ones.
+    /// The key of a record, if an index has such ones.
     pub(crate) fn of(kind: Kind, generation: &Generation, hash: u64) -> Option<GroupKey> {
         match kind {
             Kind::RangeTombstone => Some(GroupKey::Range),
-            kind => kind.is_indexed().then_some(GroupKey::One(generation.id, hash)),
+            kind => kind.is_indexed().then(|| GroupKey::One(group_key(generation.id, hash))),
         }
-    }
-}
-
-struct Group {
-    number: u64,
-    keys: [u64; WORDS],
-}
-
-impl Group {
-    fn bit((table, hash): (u32, u64)) -> (usize, u64) {
-        let mixed = (hash ^ u64::from(table)).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56;
-        (mixed as usize / 64, 1 << (mixed % 64))
-    }
-
-    fn add(&mut self, key: GroupKey) {
-        match key {
-            GroupKey::One(table, hash) => {
-                let (word, bit) = Group::bit((table, hash));
-                self.keys[word] |= bit;
-            }
-            GroupKey::Range => self.keys = [u64::MAX; WORDS],
-        }
-    }
-
-    fn may_have(&self, key: (u32, u64)) -> bool {
-        let (word, bit) = Group::bit(key);
-        self.keys[word] & bit != 0
     }
 }
 
@@ -91,27 +96,34 @@ pub(crate) struct Publishing<'a> {
 impl Groups {
     /// Lists a batch with these keys. None of its records is in an index yet.
     pub(crate) fn begin(&self, keys: impl Iterator<Item = GroupKey>) -> Publishing<'_> {
+        let (mut known, mut is_range) = (Vec::new(), false);
+        for key in keys {
+            match key {
+                GroupKey::One(key) => known.push(key),
+                GroupKey::Range => is_range = true,
+            }
+        }
+        if planted::is_on(Bug::BatchSeenInPart) {
+            (known, is_range) = (Vec::new(), false);
+        }
+        known.sort_unstable();
+        let keys = if is_range { Keys::Any } else { Keys::These(known.into()) };
         let mut listed = self.listed();
         listed.begun += 1;
-        let mut group = Group { number: listed.begun, keys: [0; WORDS] };
-        if !planted::is_on(Bug::BatchSeenInPart) {
-            keys.for_each(|key| group.add(key));
-        }
-        let number = group.number;
-        listed.underway.push(group);
+        let number = listed.begun;
+        listed.underway.push((number, keys));
         self.underway.fetch_add(1, Ordering::SeqCst);
         Publishing { groups: self, number }
     }
 
-    /// Returns when the batches are published that may have this key and of which an index has a record by now.
-    pub(crate) fn wait_for(&self, key: impl FnOnce() -> (u32, u64)) {
+    /// Returns when the batches are published that have this key, or may, and of which an index has a record by now.
+    pub(crate) fn wait_for(&self, key: impl FnOnce() -> u64) {
         if self.underway.load(Ordering::SeqCst) == 0 {
             return;
         }
         let key = key();
         let last = self.listed().begun;
-        let is_awaited = |group: &Group| group.number <= last && group.may_have(key);
-        while self.listed().underway.iter().any(is_awaited) {
+        while self.listed().underway.iter().any(|(number, keys)| *number <= last && keys.have(key)) {
             yield_now();
         }
     }
@@ -122,17 +134,20 @@ impl Groups {
     }
 
     /// Whether keys that were read since so many batches were published may show a part of one that was published meanwhile, or is now.
-    pub(crate) fn is_torn(&self, ended: u64, keys: impl Iterator<Item = (u32, u64)> + Clone) -> bool {
+    pub(crate) fn is_torn(&self, ended: u64, keys: &[u64]) -> bool {
         if self.underway.load(Ordering::SeqCst) == 0 && self.ended() == ended {
             return false;
         }
-        let listed = self.listed();
-        let since = self.ended() - ended;
-        if since > listed.ended.len() as u64 {
-            return true;
-        }
-        let has_several = |group: &Group| keys.clone().filter(|key| group.may_have(*key)).nth(1).is_some();
-        listed.underway.iter().chain(listed.ended.iter().rev().take(since as usize)).any(has_several)
+        let batches: Vec<Keys> = {
+            let listed = self.listed();
+            let since = self.ended() - ended;
+            if since > listed.ended.len() as u64 {
+                return true;
+            }
+            let underway = listed.underway.iter().map(|(_, keys)| keys);
+            underway.chain(listed.ended.iter().rev().take(since as usize)).cloned().collect()
+        };
+        batches.iter().any(|batch| keys.iter().filter(|key| batch.have(**key)).nth(1).is_some())
     }
 
     fn listed(&self) -> MutexGuard<'_, Listed> {
@@ -143,12 +158,14 @@ impl Groups {
 impl Drop for Publishing<'_> {
     fn drop(&mut self) {
         let mut listed = self.groups.listed();
-        let place = listed.underway.iter().position(|group| group.number == self.number);
-        let group = listed.underway.swap_remove(place.expect("it was listed"));
-        if listed.ended.len() == REMEMBERED {
-            listed.ended.pop_front();
+        let place = listed.underway.iter().position(|(number, _)| *number == self.number);
+        let (_, keys) = listed.underway.swap_remove(place.expect("it was listed"));
+        listed.ended_keys += keys.len();
+        listed.ended.push_back(keys);
+        while listed.ended.len() > REMEMBERED || listed.ended_keys > REMEMBERED_KEYS {
+            let Some(oldest) = listed.ended.pop_front() else { break };
+            listed.ended_keys -= oldest.len();
         }
-        listed.ended.push_back(group);
         self.groups.ended.fetch_add(1, Ordering::SeqCst);
         self.groups.underway.fetch_sub(1, Ordering::SeqCst);
     }

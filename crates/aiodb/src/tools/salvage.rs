@@ -14,6 +14,7 @@ mod runs;
 mod scan;
 mod source;
 mod spans;
+mod tables;
 mod versions;
 mod writer;
 
@@ -29,8 +30,9 @@ use crate::store::clock;
 use crate::{Db, Durability, Error, Options, Result};
 use losses::Losses;
 use scan::{Bytes, Item};
-use source::{Source, Tables};
+use source::Source;
 use spans::Spans;
+use tables::Tables;
 use versions::{Operand, Versions};
 use writer::{OldTable, Writer};
 

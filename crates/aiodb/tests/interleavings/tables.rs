@@ -138,6 +138,41 @@ fn interleavings_of_checkpoints_and_changes_of_tables() {
     });
 }
 
+/// A table is made, and gets another name, beside checkpoints, and the power is cut at any step: what was durable in each table is in one
+/// table after that, by the name from before or from after.
+#[test]
+fn interleavings_of_names_and_checkpoints() {
+    in_fewer_orders(LONG_RUN, |kind| {
+        let machine = Machine::new(23, kind);
+        let (db, table) = machine.open();
+        table.put_with(b"is", b"t", Durability::Sync).expect("the machine runs");
+        machine.device.crash_after(shuttle::rand::thread_rng().gen_range(5..150));
+        let changing = thread::spawn({
+            let db = db.clone();
+            move || -> aiodb::Result<()> {
+                let copy = db.create_table("copy", kind)?;
+                copy.put_with(b"is", b"copy", Durability::Sync)?;
+                db.swap_tables("t", "copy")
+            }
+        });
+        let checkpointing = thread::spawn({
+            let db = db.clone();
+            move || (0..3).try_for_each(|_| db.checkpoint())
+        });
+        let is_swapped = changing.join().expect("no thread panics").is_ok() && !machine.device.has_crashed();
+        let _ = checkpointing.join().expect("no thread panics");
+        let machine = machine.power_cut();
+        let (db, table) = machine.open();
+        let is = |table: &Table<SimDevice>| table.get(b"is").expect("the machine runs");
+        let of_copy = db.table("copy").ok().map(|copy| is(&copy));
+        let found = (is(&table), of_copy.flatten());
+        let (t, copy) = (Some(b"t".to_vec()), Some(b"copy".to_vec()));
+        let before = [(t.clone(), None), (t.clone(), copy.clone())];
+        let is_right = if is_swapped { false } else { before.contains(&found) };
+        assert!(is_right || found == (copy, t), "{is_swapped}: {found:?}");
+    });
+}
+
 /// Of a batch that is written meanwhile gets one after the other, readers and gets of several keys see all, or nothing.
 #[test]
 fn interleavings_of_batches_and_gets() {

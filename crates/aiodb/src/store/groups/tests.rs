@@ -1,11 +1,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{GroupKey, Groups, REMEMBERED};
+use super::{GroupKey, Groups, REMEMBERED, REMEMBERED_KEYS, group_key};
 
-const KEYS: [(u32, u64); 2] = [(1, 11), (1, 12)];
+const KEYS: [u64; 2] = [11, 12];
 
 fn keys() -> impl Iterator<Item = GroupKey> {
-    KEYS.into_iter().map(|(table, hash)| GroupKey::One(table, hash))
+    KEYS.into_iter().map(GroupKey::One)
 }
 
 #[test]
@@ -18,32 +18,36 @@ fn who_asks_for_a_key_of_a_batch_waits_for_it() {
             groups.wait_for(|| KEYS[1]);
             assert!(is_published.load(Ordering::SeqCst));
         });
-        // Another key, and other batches of the same key that come later, hold nobody up.
-        groups.wait_for(|| (2, 7));
+        // Another key holds nobody up, nor does the same one of another table.
+        groups.wait_for(|| 7);
+        groups.wait_for(|| group_key(1, KEYS[0]));
         is_published.store(true, Ordering::SeqCst);
         drop(group);
         asking.join().expect("it does not panic");
     });
     let _range = groups.begin([GroupKey::Range].into_iter());
-    assert!(groups.is_torn(1, [(5, 5), (6, 6)].into_iter()), "a range may have any two keys");
+    assert!(groups.is_torn(1, &[5, 6]), "a range may have any two keys");
 }
 
 #[test]
 fn keys_that_were_read_beside_a_batch_are_torn() {
     let groups = Groups::default();
     let before = groups.ended();
-    assert!(!groups.is_torn(before, KEYS.into_iter()));
+    assert!(!groups.is_torn(before, &KEYS));
     let group = groups.begin(keys());
-    assert!(groups.is_torn(before, KEYS.into_iter()), "it is being published");
-    assert!(!groups.is_torn(before, [KEYS[0], (2, 7)].into_iter()), "one of its keys only");
+    assert!(groups.is_torn(before, &KEYS), "it is being published");
+    assert!(!groups.is_torn(before, &[KEYS[0], 7]), "one of its keys only");
     drop(group);
-    assert!(groups.is_torn(before, KEYS.into_iter()), "it was published meanwhile");
+    assert!(groups.is_torn(before, &KEYS), "it was published meanwhile");
     let after = groups.ended();
-    assert!(!groups.is_torn(after, KEYS.into_iter()), "it was published before");
+    assert!(!groups.is_torn(after, &KEYS), "it was published before");
     for _ in 0..REMEMBERED {
-        drop(groups.begin([GroupKey::One(9, 9)].into_iter()));
+        drop(groups.begin([GroupKey::One(9)].into_iter()));
     }
-    assert!(!groups.is_torn(after, KEYS.into_iter()), "all of them are remembered");
-    drop(groups.begin([GroupKey::One(9, 9)].into_iter()));
-    assert!(groups.is_torn(after, KEYS.into_iter()), "one of them may have been any");
+    assert!(!groups.is_torn(after, &KEYS), "all of them are remembered");
+    drop(groups.begin([GroupKey::One(9)].into_iter()));
+    assert!(groups.is_torn(after, &KEYS), "one of them may have been any");
+    let after = groups.ended();
+    drop(groups.begin((0..=REMEMBERED_KEYS as u64).map(|key| GroupKey::One(100 + key))));
+    assert!(groups.is_torn(after, &KEYS), "a batch of so many keys is not remembered");
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::SalvageReport;
-use super::source::UNKNOWN_OPERATOR;
+use super::tables::UNKNOWN_OPERATOR;
 use crate::flow::operation::Stored;
 use crate::format::record::{Form, Kind, Record};
 use crate::format::settings::Settings;

@@ -113,6 +113,11 @@ fn interleavings_of_budgets_and_everything_else() {
         assert_eq!(db.recount().expect("the machine runs"), Vec::<String>::new());
         db.drop_table("t").expect("the machine runs");
         assert_eq!(db.recount().expect("the machine runs"), Vec::<String>::new());
+        // A tag that waits to be settled holds its table.
+        for _ in 0..KEYS {
+            steps(&db, &[Step::Settle]);
+        }
+        assert_eq!(db.stats().unsettled_tags, 0);
         let memory = db.stats().memory;
         assert_eq!(passing_parts(&memory), before, "{memory:?}");
         if kind == IndexKind::Hash {

@@ -158,11 +158,15 @@ fn runs_of_each_table_and_what_merges_owe_are_counted() {
     assert!(!text.contains("aiodb_table_runs{table=\"lmdb\"}"), "{text}");
 }
 
+/// So long a value is in no memory that merges ask: what is merged into it is an operand.
+const LONG: &[u8] = &[b'l'; 100];
+
 #[test]
 fn folded_keys_are_counted() {
     for kind in KINDS {
         let directory = scratch();
         let (db, table) = open_appending(&directory, kind, quiet());
+        table.put(&key(1), LONG).expect("a put works");
         for _ in 0..20 {
             table.merge(&key(1), b"x").expect("a merge works");
         }
@@ -171,7 +175,7 @@ fn folded_keys_are_counted() {
             db.step(Step::Settle).expect("background work");
         }
         assert!(db.metrics().folded_keys > 0, "{}", kind.name());
-        assert_eq!(table.get(&key(1)).expect("a get works").map(|value| value.len()), Some(20));
+        assert_eq!(table.get(&key(1)).expect("a get works").map(|value| value.len()), Some(LONG.len() + 20));
     }
 }
 
@@ -181,6 +185,9 @@ fn operands_of_many_keys_are_folded_in_one_batch() {
     for kind in KINDS {
         let directory = scratch();
         let (db, table) = open_appending(&directory, kind, quiet());
+        for number in 0..100 {
+            table.put(&key(number), LONG).expect("a put works");
+        }
         for operand in 0..20 {
             for number in 0..100 {
                 table.merge(&key(number), format!("{operand},").as_bytes()).expect("a merge works");
@@ -193,7 +200,7 @@ fn operands_of_many_keys_are_folded_in_one_batch() {
         assert_eq!(db.stats().batches_written, before + 1, "{}", kind.name());
         let all: String = (0..20).map(|operand| format!("{operand},")).collect();
         for number in 0..100 {
-            assert_eq!(table.get(&key(number)).expect("a get works"), Some(all.clone().into_bytes()));
+            assert_eq!(table.get(&key(number)).expect("a get works"), Some([LONG, all.as_bytes()].concat()));
         }
     }
 }

@@ -21,6 +21,7 @@ impl<D: Device> Filling<'_, D> {
             (Filling::Puts(table, generation), expires_ms) => {
                 // Puts follow the name, but the copy is this table.
                 if !table.slot.has(generation) {
+                    table.slot.generation()?;
                     return Err(Error::TableEmptied { name: table.name().to_string() });
                 }
                 table.engine.check_value(value)?;

@@ -256,8 +256,8 @@ pub enum Error {
         /** The key. */
         key: Vec<u8>,
     },
-    /// The table was emptied while a value was being streamed into it.
-    #[error("the table `{name}` was emptied while a value was being written to it: nothing was stored; write it again")]
+    /// The table was emptied, or another one got its name, while a value was streamed into it or it was filled with a copy.
+    #[error("the table `{name}` was emptied or swapped while it was written to: nothing was stored; write it again")]
     TableEmptied {
         /** The name. */
         name: String,

@@ -5,11 +5,13 @@ use crate::error::{Error, Result};
 use crate::host::Disk;
 use crate::memory::{self, MemoryLimit};
 use crate::process::{Process, reply};
+use crate::summary::Of;
 use aiodb::io::memory::control_group_bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -56,6 +58,65 @@ pub struct Outcome<P, T> {
     pub totals: Option<T>,
     /// Why it ended early. None if it did not.
     pub failure: Option<String>,
+}
+
+/// A run of an engine in a case: points `P`, and in the end the totals `T`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Run<C, P, T> {
+    /// The engine and its setting.
+    pub engine: String,
+    /// The engine without its setting.
+    pub family: &'static str,
+    /// What was done.
+    #[serde(flatten)]
+    pub case: C,
+    /// From 1.
+    pub round: u32,
+    /// What the control group of the process allowed it. None without a limit, or if the process never came to it.
+    pub memory_limit_bytes: Option<u64>,
+    /// In order.
+    pub points: Vec<P>,
+    /// None if the process died or gave up.
+    pub totals: Option<T>,
+    /// Why this does not count. None if it does.
+    pub void: Option<String>,
+}
+
+impl<C: Copy + fmt::Display, P, T> Run<C, P, T> {
+    /// The run for people.
+    pub fn place(&self) -> String {
+        format!("{}, {}, round {}", self.engine, self.case, self.round)
+    }
+
+    /// The totals, if the run counts.
+    pub fn counted(&self) -> Option<&T> {
+        self.totals.as_ref().filter(|_| self.void.is_none())
+    }
+
+    /// The run among others.
+    pub fn as_one_of(&self) -> Of<'_, C> {
+        let Run { engine, family, case, round, .. } = self;
+        Of { case: *case, engine, family, round: *round, is_void: self.counted().is_none() }
+    }
+}
+
+impl<P, T> Outcome<P, T> {
+    /// What came of an engine in a case; `void` says why a process that ended well does not count, if it does not.
+    pub fn of<C>(
+        self,
+        spec: &EngineSpec,
+        case: C,
+        round: u32,
+        void: impl FnOnce(&[P], &T) -> Option<String>,
+    ) -> Run<C, P, T> {
+        let Outcome { memory_limit_bytes, points, totals, failure } = self;
+        let void = failure.or_else(|| self::void(totals.as_ref(), |totals| void(&points, totals)));
+        if let Some(reason) = &void {
+            eprintln!("{spec}: void: {reason}");
+        }
+        let (engine, family) = (spec.to_string(), spec.family());
+        Run { engine, family, case, round, memory_limit_bytes, points, totals, void }
+    }
 }
 
 /// Where engines run, and with how much memory.
@@ -115,8 +176,25 @@ impl Site<'_> {
 
 /// The engines in the order of a round, which counts from 1: each round begins with another one, so that what drifts drifts
 /// for all alike.
-pub fn in_turn(engines: &[EngineSpec], round: u32) -> impl Iterator<Item = &EngineSpec> {
+fn in_turn(engines: &[EngineSpec], round: u32) -> impl Iterator<Item = &EngineSpec> {
     (0..engines.len()).map(move |index| &engines[(index + round as usize - 1) % engines.len()])
+}
+
+/// Measures all engines in turn, then all of them again. A measurement may be of several runs.
+pub fn rounds<R, I: IntoIterator<Item = R>>(
+    case: impl fmt::Display,
+    engines: &[EngineSpec],
+    rounds: u32,
+    mut measure: impl FnMut(&EngineSpec, u32) -> Result<I>,
+) -> Result<Vec<R>> {
+    let mut all = Vec::new();
+    for round in 1..=rounds {
+        eprintln!("{case}: round {round} of {rounds}");
+        for spec in in_turn(engines, round) {
+            all.extend(measure(spec, round)?);
+        }
+    }
+    Ok(all)
 }
 
 /// Why the totals of a process that ended well do not count, if they do not; `void` says what is wrong with them.

@@ -13,18 +13,25 @@ pub trait Run {
     /// All that is told.
     const FIGURES: &'static [Self::Figure];
 
-    /// What was done.
-    fn case(&self) -> Self::Case;
-    /// The engine and its setting.
-    fn engine(&self) -> &str;
-    /// The engine without its setting.
-    fn family(&self) -> &'static str;
-    /// From 1.
-    fn round(&self) -> u32;
-    /// Whether the run does not count.
-    fn is_void(&self) -> bool;
+    /// Of what it is a run.
+    fn of(&self) -> Of<'_, Self::Case>;
     /// None if the run is void or the kernel does not say.
     fn figure(&self, figure: Self::Figure) -> Option<f64>;
+}
+
+/// Of what something is a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Of<'a, C> {
+    /// What was done.
+    pub case: C,
+    /// The engine and its setting.
+    pub engine: &'a str,
+    /// The engine without its setting.
+    pub family: &'static str,
+    /// From 1.
+    pub round: u32,
+    /// Whether the run does not count.
+    pub is_void: bool,
 }
 
 /// What was done, as columns of a table.
@@ -68,19 +75,19 @@ pub struct Ratio<C, F> {
 
 /// One row for each case and engine.
 pub fn summarise<R: Run>(runs: &[R]) -> Vec<Row<R::Case, R::Figure>> {
-    let keys: BTreeSet<(R::Case, &str)> = runs.iter().map(|run| (run.case(), run.engine())).collect();
+    let keys: BTreeSet<(R::Case, &str)> = runs.iter().map(|run| (run.of().case, run.of().engine)).collect();
     keys.into_iter().filter_map(|key| row(runs, key)).collect()
 }
 
 fn row<R: Run>(runs: &[R], (case, engine): (R::Case, &str)) -> Option<Row<R::Case, R::Figure>> {
-    let own: Vec<&R> = runs.iter().filter(|run| run.case() == case && run.engine() == engine).collect();
+    let own: Vec<&R> = runs.iter().filter(|run| run.of().case == case && run.of().engine == engine).collect();
     let spread = |&figure: &R::Figure| Some((figure, Spread::of(own.iter().filter_map(|run| run.figure(figure)))?));
     Some(Row {
         case,
         engine: engine.to_owned(),
-        family: own.first()?.family(),
+        family: own.first()?.of().family,
         figures: R::FIGURES.iter().filter_map(spread).collect(),
-        void_rounds: own.iter().filter(|run| run.is_void()).count(),
+        void_rounds: own.iter().filter(|run| run.of().is_void).count(),
     })
 }
 
@@ -126,10 +133,13 @@ pub fn paired<R: Run>(
     (theirs, other): (&str, R::Figure),
 ) -> Option<Spread> {
     let of = |engine: &str, round: u32, figure: R::Figure| {
-        let same = |run: &&R| run.case() == case && run.round() == round && run.engine() == engine;
+        let same = |run: &&R| {
+            let of = run.of();
+            of.case == case && of.round == round && of.engine == engine
+        };
         runs.iter().find(same)?.figure(figure)
     };
-    let rounds: BTreeSet<u32> = runs.iter().map(R::round).collect();
+    let rounds: BTreeSet<u32> = runs.iter().map(|run| run.of().round).collect();
     let ratio = |round: u32| Some(of(ours, round, own)? / of(theirs, round, other)?);
     // Where theirs is 0 there is no ratio.
     Spread::of(rounds.into_iter().filter_map(ratio).filter(|ratio| ratio.is_finite()))

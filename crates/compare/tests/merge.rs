@@ -32,7 +32,7 @@ fn a_run_reports_merges_puts_and_gets_of_every_engine_and_leaves_nothing_behind(
     for run in runs {
         assert!(run["void"].is_null(), "{run}");
         assert_eq!(run["totals"]["checked_counters"], 50, "{run}");
-        let measured = run["measured"].as_array().unwrap();
+        let measured = run["points"].as_array().unwrap();
         let operations: Vec<&str> = measured.iter().map(|part| part["operation"].as_str().unwrap()).collect();
         let first = ["merge", "put", "get_of_merged", "get_of_put"];
         let second = ["put", "merge", "get_of_put", "get_of_merged"];

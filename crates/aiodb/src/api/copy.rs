@@ -20,10 +20,7 @@ impl<D: Device> Filling<'_, D> {
             (Filling::Ingest(ingest), Some(expires_ms)) => ingest.put_until(key, value, expires_ms),
             (Filling::Puts(table, generation), expires_ms) => {
                 // Puts follow the name, but the copy is this table.
-                if !table.slot.has(generation) {
-                    table.slot.generation()?;
-                    return Err(Error::TableEmptied { name: table.name().to_string() });
-                }
+                table.slot.check_has(generation)?;
                 table.engine.check_value(value)?;
                 table.engine.put(Arc::clone(generation), key, value, Durability::None, expires_ms).map(drop)
             }

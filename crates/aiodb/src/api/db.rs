@@ -122,7 +122,8 @@ impl<D: Device> Db<D> {
     /// table. Handles follow the name: after this a handle on `one` is one on what was `other` before, without being opened again. Scans,
     /// snapshots and readers of snapshots that have begun go on with what they have; a write that is under way in another thread goes to the
     /// table that it has begun with, a batch as a whole to the tables of one moment. Constant time; durable when it returns, with a
-    /// checkpoint. After an error no name has changed; if the disk fails so that not even this is certain, the store takes no more writes.
+    /// checkpoint. After an error no name has changed; if the disk fails so that not even this is certain, the store takes no more writes. If
+    /// another thread closes the store meanwhile, the next opening may find the names changed.
     pub fn swap_tables(&self, one: &str, other: &str) -> Result<()> {
         self.engine.check_open()?;
         self.engine.swap_tables(one, other)

@@ -158,7 +158,7 @@ impl<D: Device> ValueWriter<D> {
         // The chunks belong to this generation of the table.
         let is_current = || engine.catalog.generation(self.generation.id).is_some() && self.slot.has(&self.generation);
         let Some(appended) = engine.append(&operation, durability, None, is_current)? else {
-            self.slot.generation()?;
+            self.slot.check_has(&self.generation)?;
             return Err(Error::TableEmptied { name: self.slot.name.clone() });
         };
         let sequence = last_sequence(&appended.placed);

@@ -42,7 +42,8 @@ impl<D: Device> Table<D> {
 
     /// The options that the table was made with, and the modes that it has now.
     pub fn options(&self) -> TableOptions {
-        self.slot.settings().options(self.modes())
+        let modes = self.modes();
+        self.slot.with_settings(|settings| settings.options(modes))
     }
 
     /// What of the table memory keeps by preference, see [`crate::Db::set_table_modes`]; of one that was dropped, nothing.
@@ -77,7 +78,8 @@ impl<D: Device> Table<D> {
             let values = get_many(keys, |depth| self.reader(depth))?;
             let is_same = || catalog.are_names_of(namings) && self.slot.has(&generation);
             let known = |key: &K| group_key(generation.id, self.engine.hash(key.as_ref()));
-            if keys.len() < 2 || is_same() && !groups.is_torn(ended, &keys.iter().map(known).collect::<Vec<_>>()) {
+            let all_known = || keys.iter().map(known).collect();
+            if keys.len() < 2 || is_same() && !groups.is_torn(ended, all_known) {
                 return Ok(values);
             }
         }

@@ -16,6 +16,7 @@ use smallvec::SmallVec;
 
 use crate::flow::write::last_sequence;
 use crate::format::record::RECORD_HEADER_BYTES;
+use crate::format::settings::MERGED_IN_MEMORY_BYTES;
 use crate::index::chain::{Entry, FOLD_AT, VersionChain};
 use crate::index::hash::HashIndex;
 use crate::index::ordered::look_up::LookUp;
@@ -26,12 +27,11 @@ use crate::log::stripes::{Ends, RANGES, Stripes};
 use crate::planted::{self, Bug};
 use crate::store::catalog::{Generation, TableIndex, TableSlot};
 use crate::store::commit::Operation;
-use crate::store::sums::MOST_SUM_BYTES;
 use crate::store::write_path::WritePath;
 use crate::{Durability, IndexKind, Result, Sequence};
 
 /// A put of so few bytes is written for each operand. Of a longer value one is written when the operands have taken as many.
-const ALWAYS_APPLIED_BYTES: usize = 64;
+const ALWAYS_APPLIED_BYTES: usize = MERGED_IN_MEMORY_BYTES;
 
 /// Below the memtable a key is looked up when it has so many operands there, and twice as many, and so on.
 const LOOKED_UP_AT: usize = FOLD_AT;
@@ -168,7 +168,7 @@ impl<D: Device> WritePath<D> {
         };
         let base = sum.as_ref().map(|sum| &sum.value[..]);
         let value = self.applied(generation, key, base, &[operand]).ok()?;
-        (value.len() <= MOST_SUM_BYTES).then_some(Made { value, over: sum.map(|sum| sum.over) })
+        (value.len() <= ALWAYS_APPLIED_BYTES).then_some(Made { value, over: sum.map(|sum| sum.over) })
     }
 
     fn value_with(&self, generation: &Generation, key: &[u8], operand: &[u8]) -> Option<Vec<u8>> {

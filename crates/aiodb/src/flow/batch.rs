@@ -58,7 +58,9 @@ impl<D: Device> WritePath<D> {
         if durability == Durability::Sync || !is_short || !is_plain || batch.has_large(self) {
             return Ok(None);
         }
-        let is_compressed = |operation: &BatchOperation| operation.slot.settings().compression != Compression::None;
+        let is_compressed = |operation: &BatchOperation| {
+            operation.slot.with_settings(|settings| settings.compression != Compression::None)
+        };
         if batch.operations.iter().any(is_compressed) {
             return Ok(None);
         }

@@ -7,6 +7,7 @@ use crate::format::batch::Placed;
 use crate::format::location::Location;
 use crate::format::place::{Counting, footprint};
 use crate::format::record::{Form, Kind, Origin};
+use crate::format::settings::MERGED_IN_MEMORY_BYTES;
 use crate::index::Candidate;
 use crate::index::chain::Entry;
 use crate::index::hash::hash_location;
@@ -16,7 +17,7 @@ use crate::log::commit::Over;
 use crate::planted::{self, Bug};
 use crate::store::catalog::{Generation, TableIndex};
 use crate::store::read_path::ReadPath;
-use crate::store::sums::{MOST_SUM_BYTES, Sum};
+use crate::store::sums::Sum;
 
 impl<D: Device> ReadPath<D> {
     /// The cached value of a key at a candidate's place, if the view asks the cache. The caller holds a guard of the epoch or a
@@ -130,7 +131,7 @@ impl<D: Device> ReadPath<D> {
     fn keep_sum(&self, generation: &Generation, publication: &Publication<'_>, stored: &[u8]) {
         let Publication { key, hash, placed, kind, form, .. } = *publication;
         let merges = generation.kind() == IndexKind::Hash && generation.settings.merge.is_some();
-        let is_plain = form == Form::default() && stored.len() <= MOST_SUM_BYTES;
+        let is_plain = form == Form::default() && stored.len() <= MERGED_IN_MEMORY_BYTES;
         if merges && kind == Kind::Put && is_plain && !generation.is_gone() {
             let Placed { location, sequence, .. } = *placed;
             let life = self.segments.get(location.segment).life();

@@ -385,7 +385,8 @@ impl<D: Device> Engine<D> {
             Kind::TableTruncate if record.value.len() == 4 => {
                 let id = crate::format::segment::u32_at(record.value, 0);
                 if let Ok(slot) = self.catalog.find(&name()) {
-                    self.forget_generation(|| self.catalog.apply_create(&name(), &slot.settings(), id));
+                    let settings = slot.with_settings(Settings::clone);
+                    self.forget_generation(|| self.catalog.apply_create(&name(), &settings, id));
                 }
             }
             Kind::TableDrop => self.forget_generation(|| self.catalog.apply_drop(&name(), record.table)),

@@ -18,9 +18,9 @@ const LSM_WITH_COMPRESSED_BLOCKS: u8 = 6;
 /// Set beside the kind of a table whose records come before the record that makes it.
 const INGESTED: u8 = 128;
 
-/// Of an `lsm` table that merges, values and operands of so many bytes lie in the memtable, if none lie in its runs: see
-/// [`Settings::memtable_bytes`].
-const MERGED_IN_MEMTABLE_BYTES: usize = 64;
+/// Of a table that merges, memory has values of so many bytes for the operands that come: of kind `lsm` the memtable, also where none lie in
+/// its runs ([`Settings::memtable_bytes`]), of kind `hash` the store's sums.
+pub(crate) const MERGED_IN_MEMORY_BYTES: usize = 64;
 
 /// The longest name of a table, in bytes.
 const MAX_NAME_BYTES: usize = 255;
@@ -58,7 +58,7 @@ impl Settings {
     /// to as they come.
     pub(crate) fn memtable_bytes(&self) -> usize {
         let merges = self.merge.is_some() && self.kind == IndexKind::Lsm;
-        if merges { self.inline_bytes.max(MERGED_IN_MEMTABLE_BYTES) } else { self.inline_bytes }
+        if merges { self.inline_bytes.max(MERGED_IN_MEMORY_BYTES) } else { self.inline_bytes }
     }
 
     /// What it has that earlier programs know nothing of.

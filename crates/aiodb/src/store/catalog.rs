@@ -154,20 +154,26 @@ impl TableSlot {
         matches!(&*self.read(), Current::Generation(current) if current.id == generation.id)
     }
 
-    /// The settings of the table, or those that it had.
-    pub(crate) fn settings(&self) -> Settings {
+    /// Fails if the name is not that of a generation, which was found by it: the table is gone, or another one has the name.
+    pub(crate) fn check_has(&self, generation: &Generation) -> Result<()> {
+        if self.has(generation) {
+            return Ok(());
+        }
+        self.generation()?;
+        Err(Error::TableEmptied { name: self.name.clone() })
+    }
+
+    /// Calls a closure, which must not ask this slot, with the settings of the table, or those that it had.
+    pub(crate) fn with_settings<T>(&self, ask: impl FnOnce(&Settings) -> T) -> T {
         match &*self.read() {
-            Current::Generation(generation) => generation.settings.clone(),
-            Current::Gone(settings) => settings.clone(),
+            Current::Generation(generation) => ask(&generation.settings),
+            Current::Gone(settings) => ask(settings),
         }
     }
 
     /// The kind of its index, or that which it had.
     pub(crate) fn kind(&self) -> IndexKind {
-        match &*self.read() {
-            Current::Generation(generation) => generation.kind(),
-            Current::Gone(settings) => settings.kind,
-        }
+        self.with_settings(|settings| settings.kind)
     }
 
     fn set(&self, generation: Arc<Generation>) {
@@ -175,7 +181,7 @@ impl TableSlot {
     }
 
     fn set_gone(&self) {
-        let settings = self.settings();
+        let settings = self.with_settings(Settings::clone);
         *self.write() = Current::Gone(settings);
     }
 

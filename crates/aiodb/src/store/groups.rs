@@ -133,8 +133,8 @@ impl Groups {
         self.ended.load(Ordering::SeqCst)
     }
 
-    /// Whether keys that were read since so many batches were published may show a part of one that was published meanwhile, or is now.
-    pub(crate) fn is_torn(&self, ended: u64, keys: &[u64]) -> bool {
+    /// Whether `keys` that were read since so many batches were published may show a part of one that was published meanwhile, or is now.
+    pub(crate) fn is_torn(&self, ended: u64, keys: impl FnOnce() -> Vec<u64>) -> bool {
         if self.underway.load(Ordering::SeqCst) == 0 && self.ended() == ended {
             return false;
         }
@@ -147,6 +147,7 @@ impl Groups {
             let underway = listed.underway.iter().map(|(_, keys)| keys);
             underway.chain(listed.ended.iter().rev().take(since as usize)).cloned().collect()
         };
+        let keys = keys();
         batches.iter().any(|batch| keys.iter().filter(|key| batch.have(**key)).nth(1).is_some())
     }
 

@@ -13,9 +13,6 @@ use crate::log::commit::Over;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, Rank};
 
-/// Longer values are not kept.
-pub(crate) const MOST_SUM_BYTES: usize = 64;
-
 /// Values of all keys together take at most so many bytes, and at most one of so many parts of the budget.
 const MOST_BYTES: u64 = 16 << 20;
 const BUDGET_SHARE: u64 = 32;

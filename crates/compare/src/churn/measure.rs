@@ -3,13 +3,10 @@
 use super::child::{ChurnPoint, ChurnTotals, Request};
 use super::plan::{Case, Plan};
 use super::settings;
-use crate::course::Course;
 use crate::engine::EngineSpec;
 use crate::error::Result;
-use crate::points::Point;
 use crate::rest::MOST_CATCH_UP;
 use crate::runs::{self, Outcome};
-use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,42 +20,7 @@ const SUBCOMMAND: &str = "churned";
 const PATIENCE: Duration = Duration::from_secs(MOST_CATCH_UP.as_secs() + 3_600);
 
 /// One engine, loaded and overwritten once.
-#[derive(Clone, Debug, Serialize)]
-pub struct Run {
-    /// The engine and its setting.
-    pub engine: String,
-    /// The engine without its setting.
-    pub family: &'static str,
-    /// What was overwritten.
-    #[serde(flatten)]
-    pub case: Case,
-    /// From 1.
-    pub round: u32,
-    /// What the control group of the process allowed it. None without a limit, or if the process never came to it.
-    pub memory_limit_bytes: Option<u64>,
-    /// In order.
-    pub points: Vec<ChurnPoint>,
-    /// None if the process died or gave up.
-    pub totals: Option<ChurnTotals>,
-    /// Why this does not count. None if it does.
-    pub void: Option<String>,
-}
-
-impl Run {
-    /// The run for people.
-    pub fn place(&self) -> String {
-        format!("{}, {}, round {}", self.engine, self.case, self.round)
-    }
-
-    /// What counts of the run: none of a void one.
-    pub fn counted(&self) -> Option<(Course, &ChurnTotals)> {
-        if self.void.is_some() {
-            return None;
-        }
-        let points: Vec<Point> = self.points.iter().map(|point| point.point.clone()).collect();
-        Course::of(&points).zip(self.totals.as_ref())
-    }
-}
+pub type Run = runs::Run<Case, ChurnPoint, ChurnTotals>;
 
 /// Measures all engines that a case is for in turn, then all of them again.
 pub fn rounds(
@@ -71,14 +33,7 @@ pub fn rounds(
     let engines: Vec<EngineSpec> =
         engines.iter().filter(|spec| settings::suits(spec, case.value_bytes)).cloned().collect();
     let site = runs::Site { parent, memory_bytes: plan.memory_bytes, patience: plan.point + PATIENCE };
-    let mut all = Vec::new();
-    for round in 1..=plan.rounds {
-        eprintln!("{case}: round {round} of {}", plan.rounds);
-        for spec in runs::in_turn(&engines, round) {
-            all.push(run(&site, plan, case, spec, round, settings)?);
-        }
-    }
-    Ok(all)
+    runs::rounds(case, &engines, plan.rounds, |spec, round| Ok([run(&site, plan, case, spec, round, settings)?]))
 }
 
 fn run(
@@ -89,7 +44,6 @@ fn run(
     round: u32,
     settings: &mut BTreeMap<String, Value>,
 ) -> Result<Run> {
-    let engine = spec.to_string();
     let request = |place| Request {
         place,
         pattern: case.pattern,
@@ -103,13 +57,10 @@ fn run(
     };
     let records = plan.records(case);
     let words = |point: &ChurnPoint| in_words(point, records, case.value_bytes);
-    let outcome: Outcome<ChurnPoint, ChurnTotals> = site.run(SUBCOMMAND, &engine, request, words, settings)?;
-    let Outcome { memory_limit_bytes, points, totals, failure } = outcome;
-    let void = failure.or_else(|| runs::void(totals.as_ref(), |churn| churn.totals.void()));
-    if let Some(reason) = &void {
-        eprintln!("{engine}: void: {reason}");
-    }
-    Ok(Run { engine, family: spec.family(), case, round, memory_limit_bytes, points, totals, void })
+    let outcome: Outcome<ChurnPoint, ChurnTotals> =
+        site.run(SUBCOMMAND, &spec.to_string(), request, words, settings)?;
+    let too_short = |points: &[ChurnPoint]| points.is_empty().then(|| "it ended before the first point".to_owned());
+    Ok(outcome.of(spec, case, round, |points, churn| churn.totals.void().or_else(|| too_short(points))))
 }
 
 fn in_words(churn: &ChurnPoint, records: u64, value_bytes: usize) -> String {

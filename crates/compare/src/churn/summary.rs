@@ -3,7 +3,7 @@
 use super::measure::Run;
 use super::plan::Case;
 use crate::course::Course;
-use crate::summary::{self, Column};
+use crate::summary::{self, Column, Of};
 use serde::Serialize;
 
 /// One engine in one case, over all rounds that count.
@@ -80,29 +80,14 @@ impl summary::Run for Run {
         Figure::LoadSeconds,
     ];
 
-    fn case(&self) -> Case {
-        self.case
-    }
-
-    fn engine(&self) -> &str {
-        &self.engine
-    }
-
-    fn family(&self) -> &'static str {
-        self.family
-    }
-
-    fn round(&self) -> u32 {
-        self.round
-    }
-
-    fn is_void(&self) -> bool {
-        self.counted().is_none()
+    fn of(&self) -> Of<'_, Case> {
+        self.as_one_of()
     }
 
     fn figure(&self, figure: Figure) -> Option<f64> {
-        let (course, churn) = self.counted()?;
-        let (totals, Course { mean, first_tenth, last_tenth, worst }) = (&churn.totals, course);
+        let (churn, points) = (self.counted()?, self.points.iter().map(|point| point.point.clone()));
+        let totals = &churn.totals;
+        let Course { mean, first_tenth, last_tenth, worst } = Course::of(&points.collect::<Vec<_>>())?;
         let overwrites = totals.puts as f64;
         let space = |bytes: u64| bytes as f64 / churn.live_bytes as f64;
         Some(match figure {

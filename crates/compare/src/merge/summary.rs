@@ -1,9 +1,9 @@
 //! A run in figures, and the tables of `merge`.
 
 use super::child::{Measured, Operation};
-use super::measure::Run;
+use super::measure::{Run, part};
 use super::plan::Case;
-use crate::summary::{self, Column};
+use crate::summary::{self, Column, Of};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -75,30 +75,14 @@ impl summary::Run for Run {
         Figure::MostResidentBytes,
     ];
 
-    fn case(&self) -> Case {
-        self.case
-    }
-
-    fn engine(&self) -> &str {
-        &self.engine
-    }
-
-    fn family(&self) -> &'static str {
-        self.family
-    }
-
-    fn round(&self) -> u32 {
-        self.round
-    }
-
-    fn is_void(&self) -> bool {
-        self.counted().is_none()
+    fn of(&self) -> Of<'_, Case> {
+        self.as_one_of()
     }
 
     fn figure(&self, figure: Figure) -> Option<f64> {
         let totals = self.counted()?;
-        let (merges, puts) = (self.of(Operation::Merge)?, self.of(Operation::Put)?);
-        let (merged, put) = (self.of(Operation::GetOfMerged)?, self.of(Operation::GetOfPut)?);
+        let (merges, puts) = (part(self, Operation::Merge)?, part(self, Operation::Put)?);
+        let (merged, put) = (part(self, Operation::GetOfMerged)?, part(self, Operation::GetOfPut)?);
         let ratio = |of: fn(&Measured) -> f64, left, right| of(left) / of(right);
         Some(match figure {
             Figure::MergesPerS => merges.per_s(),

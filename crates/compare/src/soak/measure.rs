@@ -78,14 +78,7 @@ impl Site<'_> {
         rounds: u32,
         settings: &mut BTreeMap<String, Value>,
     ) -> Result<Vec<Run>> {
-        let mut all = Vec::new();
-        for round in 1..=rounds {
-            eprintln!("{case}: round {round} of {rounds}");
-            for spec in runs::in_turn(engines, round) {
-                all.extend(self.loads(case, spec, round, settings)?);
-            }
-        }
-        Ok(all)
+        runs::rounds(case, engines, rounds, |spec, round| self.loads(case, spec, round, settings))
     }
 
     /// Fills one engine as the plan's rate asks for: for half of the full rate that has to be known first.

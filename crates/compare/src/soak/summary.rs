@@ -6,7 +6,7 @@ use crate::course::Course;
 use crate::engine::EngineSpec;
 use crate::records::KEY_BYTES;
 use crate::report::Spread;
-use crate::summary::{self, Column};
+use crate::summary::{self, Column, Of};
 use crate::totals::Totals;
 use serde::Serialize;
 
@@ -98,24 +98,9 @@ impl summary::Run for Run {
         Figure::CatchUpSeconds,
     ];
 
-    fn case(&self) -> Kind {
-        Kind { case: self.case, load: self.load }
-    }
-
-    fn engine(&self) -> &str {
-        &self.engine
-    }
-
-    fn family(&self) -> &'static str {
-        self.family
-    }
-
-    fn round(&self) -> u32 {
-        self.round
-    }
-
-    fn is_void(&self) -> bool {
-        self.counted().is_none()
+    fn of(&self) -> Of<'_, Kind> {
+        let case = Kind { case: self.case, load: self.load };
+        Of { case, engine: &self.engine, family: self.family, round: self.round, is_void: self.counted().is_none() }
     }
 
     fn figure(&self, figure: Figure) -> Option<f64> {

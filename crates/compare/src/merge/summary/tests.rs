@@ -18,14 +18,14 @@ fn run(engine: &str, round: u32, seconds: [f64; 4]) -> Run {
         case: CASE,
         round,
         memory_limit_bytes: None,
-        measured: operations.into_iter().zip(seconds).map(|(operation, s)| measured(operation, s)).collect(),
+        points: operations.into_iter().zip(seconds).map(|(operation, s)| measured(operation, s)).collect(),
         totals: Some(merge_totals()),
         void: None,
     }
 }
 
 fn void(engine: &str, round: u32) -> Run {
-    Run { void: Some("killed".to_owned()), totals: None, measured: Vec::new(), ..run(engine, round, [1.0; 4]) }
+    Run { void: Some("killed".to_owned()), totals: None, points: Vec::new(), ..run(engine, round, [1.0; 4]) }
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn ratios_are_to_the_setting_with_the_most_merges() {
 #[test]
 fn tables_have_a_line_for_each_row_and_say_what_is_not_known() {
     let mut unknown = run("rocksdb-direct", 1, [2.0; 4]);
-    unknown.measured.iter_mut().for_each(|measured| measured.settled_device_written_bytes = None);
+    unknown.points.iter_mut().for_each(|measured| measured.settled_device_written_bytes = None);
     let runs = [run("aiodb-lsm", 1, [0.5; 4]), unknown, void("fjall-small-cache", 1)];
     let text = tables(&summarise(&runs));
     let lines = |name: &str| text.lines().filter(|line| line.contains(name)).collect::<Vec<_>>();

@@ -23,8 +23,10 @@ from harness.saturation import Saturation
 
 SUMMARY = "summary.json"
 SERIES = "series.json"
-# The form of both files. Summaries of the form before are read as well; they have no curves.
+# The form of a summary. Summaries of the form before are read as well; they have no curves.
 FORMAT = 2
+# The form of the curves.
+_SERIES_FORMAT = 3
 # Digits of a published value; medians are taken before they are cut.
 _DIGITS = 9
 # The curves of a row.
@@ -141,24 +143,43 @@ def _cut(value: float) -> float:
     return float(f"{value:.{_DIGITS}g}")
 
 
+class _Seconds:
+    """The lists of seconds that curves are of. Those of one run mostly share theirs, which is written once."""
+
+    def __init__(self) -> None:
+        self.lists: dict[tuple[float, ...], int] = {}
+
+    def split(self, curve: Sequence[tuple[float, float | None]]) -> tuple[int, list[float | None]]:
+        """The number of a curve's list of seconds, and its values."""
+        seconds = tuple(x for x, _ in curve)
+        return self.lists.setdefault(seconds, len(self.lists)), [y for _, y in curve]
+
+
 def _series(published: Published) -> dict[str, Any]:
     results, evidence = published.results, published.evidence
+    seconds = _Seconds()
+    rows = {run_id: [_curves(row, seconds) for row in outcome.rows] for run_id, outcome in results.outcomes.items()}
+    panels = {
+        run_id: [
+            {
+                "title": panel.title,
+                "lines": [[name, *seconds.split(thin(line, digits=PANEL_DIGITS))] for name, line in panel.lines],
+            }
+            for panel in shown
+        ]
+        for run_id, shown in evidence.panels.items()
+    }
     return {
-        "format": FORMAT,
+        "format": _SERIES_FORMAT,
         "from": published.curves_from,
-        "rows": {run_id: [_curves(row) for row in outcome.rows] for run_id, outcome in results.outcomes.items()},
-        "panels": {
-            run_id: [
-                {"title": panel.title, "lines": [[name, thin(line, digits=PANEL_DIGITS)] for name, line in panel.lines]}
-                for panel in shown
-            ]
-            for run_id, shown in evidence.panels.items()
-        },
+        "seconds": list(seconds.lists),
+        "rows": rows,
+        "panels": panels,
     }
 
 
-def _curves(row: Row) -> dict[str, Any]:
-    curves: dict[str, Any] = {name: thin(curve) for name in _CURVES if (curve := getattr(row, name))}
+def _curves(row: Row, seconds: _Seconds) -> dict[str, Any]:
+    curves: dict[str, Any] = {name: seconds.split(thin(curve)) for name in _CURVES if (curve := getattr(row, name))}
     if row.percentiles_us:
         curves["percentiles_us"] = {
             kind: [(percent, shortened(late)) for percent, late in curve] for kind, curve in row.percentiles_us.items()
@@ -188,10 +209,11 @@ def read_with_evidence(folder: Path, campaign: Campaign) -> Published:
         if is_older(summary):
             found = outcomes_of_older(summary, planned, origin.began_utc)
             return Published(Results(folder, campaign, variant, origin, planned, found), Evidence())
-        series = read_json(folder / SERIES, known=(FORMAT,))
-        outcomes = {of["run_id"]: _outcome(of, series["rows"][of["run_id"]]) for of in summary["runs"]}
+        series = read_json(folder / SERIES, known=(_SERIES_FORMAT,))
+        seconds = series["seconds"]
+        outcomes = {of["run_id"]: _outcome(of, series["rows"][of["run_id"]], seconds) for of in summary["runs"]}
         verdicts = {of["run_id"]: tuple(_saturation(row["saturated"]) for row in of["rows"]) for of in summary["runs"]}
-        shown = {run_id: tuple(map(_panel, of)) for run_id, of in series["panels"].items()}
+        shown = {run_id: tuple(_panel(it, seconds) for it in of) for run_id, of in series["panels"].items()}
         curves_from = str(series["from"])
     except (KeyError, TypeError, IndexError, ValueError) as error:
         raise HarnessError(f"{path} is no summary of {campaign.name} ({error!r})") from error
@@ -206,7 +228,7 @@ def read_with_evidence(folder: Path, campaign: Campaign) -> Published:
     )
 
 
-def _outcome(of: Mapping[str, Any], curves: Sequence[Mapping[str, Any]]) -> Outcome:
+def _outcome(of: Mapping[str, Any], curves: Sequence[Mapping[str, Any]], seconds: Sequence[Sequence[float]]) -> Outcome:
     return Outcome(
         of["run_id"],
         of["store"],
@@ -214,12 +236,12 @@ def _outcome(of: Mapping[str, Any], curves: Sequence[Mapping[str, Any]]) -> Outc
         of["began_utc"],
         of["seconds"],
         tuple(tuple(shlex.split(command)) for command in of["commands"]),
-        tuple(_read_row(row, its) for row, its in zip(of["rows"], curves, strict=True)),
+        tuple(_read_row(row, its, seconds) for row, its in zip(of["rows"], curves, strict=True)),
         tuple(Failure(it["step"], it["reason"], tuple(it["log"]), tuple(it["points"])) for it in of["failures"]),
     )
 
 
-def _read_row(row: Mapping[str, Any], curves: Mapping[str, Any]) -> Row:
+def _read_row(row: Mapping[str, Any], curves: Mapping[str, Any], seconds: Sequence[Sequence[float]]) -> Row:
     began, ended = row["window_s"]
     return Row(
         row["levels"],
@@ -233,7 +255,7 @@ def _read_row(row: Mapping[str, Any], curves: Mapping[str, Any]) -> Row:
         },
         step=row["step"],
         part=row["part"],
-        **{name: tuple((x, y) for x, y in curves.get(name, ())) for name in _CURVES},
+        **{name: _curve(curves[name], seconds) if name in curves else () for name in _CURVES},
     )
 
 
@@ -241,5 +263,10 @@ def _saturation(said: Sequence[str] | None) -> Saturation | None:
     return None if said is None else Saturation(*said)
 
 
-def _panel(of: Mapping[str, Any]) -> Panel:
-    return Panel(of["title"], tuple((name, tuple((x, y) for x, y in line)) for name, line in of["lines"]))
+def _panel(of: Mapping[str, Any], seconds: Sequence[Sequence[float]]) -> Panel:
+    return Panel(of["title"], tuple((name, _curve(line, seconds)) for name, *line in of["lines"]))
+
+
+def _curve(said: Sequence[Any], seconds: Sequence[Sequence[float]]) -> tuple[tuple[float, float], ...]:
+    of, values = said
+    return tuple(zip(seconds[of], values, strict=True))

@@ -34,6 +34,9 @@ final class RedisServer implements AutoCloseable {
     /** After a connection failed none is tried for so long. */
     private static final long PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
 
+    /** So many times in a row is a connection tried whose handshake ended before it was looked at. */
+    private static final int MAX_HANDSHAKES = 5;
+
     private final RedisSettings settings;
     private final ServerDirectory own;
     private final String prefix;
@@ -142,12 +145,7 @@ final class RedisServer implements AutoCloseable {
     }
 
     private RedisSession connect(RedisSession last) {
-        StatefulRedisConnection<byte[], byte[]> connection;
-        try {
-            connection = client.connect(ByteArrayCodec.INSTANCE);
-        } catch (RedisConnectionException failure) {
-            throw notConnected(failure);
-        }
+        StatefulRedisConnection<byte[], byte[]> connection = connected();
         RedisSession next = new RedisSession(settings, connection, prefix);
         try {
             if (last != null) {
@@ -165,11 +163,30 @@ final class RedisServer implements AutoCloseable {
         }
     }
 
-    private StoreException notConnected(RedisException failure) {
+    private StatefulRedisConnection<byte[], byte[]> connected() {
+        for (int tries = 1; ; tries++) {
+            try {
+                return client.connect(ByteArrayCodec.INSTANCE);
+            } catch (RedisConnectionException failure) {
+                // A server that refuses the password at once may end the channel before Lettuce asks for the handler of the
+                // handshake. Lettuce then says that there is no such handler, and not what the server has said.
+                if (!(root(failure) instanceof IllegalStateException) || tries == MAX_HANDSHAKES) {
+                    throw notConnected(failure);
+                }
+            }
+        }
+    }
+
+    private static Throwable root(Throwable failure) {
         Throwable cause = failure;
         while (cause.getCause() != null) {
             cause = cause.getCause();
         }
+        return cause;
+    }
+
+    private StoreException notConnected(RedisException failure) {
+        Throwable cause = root(failure);
         String why = RedisSession.reason(cause);
         if (why.startsWith("WRONGPASS") || why.startsWith("NOAUTH") || why.contains("AUTH")) {
             return new StoreException.Configuration(settings.server() + " refuses the user or the password: " + why

@@ -80,9 +80,9 @@ test-planted: compiler ## Plant known bugs one by one: simulator, orders of thre
 		planted --kills $(PLANTED_KILLS) || { echo "test result: planted bugs under kills: 0 passed; 1 failed;"; exit 1; }
 
 .PHONY: java
-java: native ## Build the jars: the interface of stores, and aiodb, RocksDB, LMDB, Redis and MySQL behind it
+java: native ## Build the jars: the interface of stores, aiodb, RocksDB, LMDB, Redis and MySQL behind it, and Cassandra's plug-in
 	$(MVN) package -DskipTests
-	@echo "The jars: $(CURDIR)/java/store*/target/*.jar"
+	@echo "The jars: $(CURDIR)/java/store*/target/*.jar $(CURDIR)/java/cassandra/target/*.jar"
 
 .PHONY: ycsb
 ycsb: native ## Build YCSB over aiodb, RocksDB, LMDB, MySQL, Redis and CQL, for bin/ycsb

@@ -218,7 +218,7 @@ pub enum IndexChoice {
     Lmdb,
     /// Ordered, on disk, in sorted runs; inserts stay fast where the keys do not fit in memory
     Lsm,
-    /// Unordered, in memory, about 10 bytes a key
+    /// Unordered; in memory at about 11 bytes a key whatever its length, and in files beyond its part of memory
     Hash,
 }
 

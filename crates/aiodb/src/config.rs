@@ -27,7 +27,7 @@ pub enum IndexKind {
     /// not fit in memory. The number of keys is an estimate.
     #[default]
     Lsm,
-    /// Unordered, in memory, about 11 bytes per key whatever the key's length.
+    /// Unordered; in memory at about 11 bytes a key whatever its length, and in files beyond its part of memory.
     Hash,
 }
 

@@ -189,7 +189,7 @@ pub enum Error {
         reason: String,
     },
     /// The table's index does not keep keys in order.
-    #[error("the table `{name}` is unordered: use `iterate` for all its records, or make it with the index `lmdb`")]
+    #[error("the table `{name}` is unordered: use `iterate` for all its records, or make it with an ordered index (`lsm`, `lmdb`)")]
     Unordered {
         /** The table. */
         name: String,

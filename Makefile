@@ -234,7 +234,7 @@ RACES := EpochMovesUnderReaders:interleavings_of_pins \
 	MemtableBoundKept:interleavings_of_budgets_and_memtables \
 	SlotsMeasuredEarly:interleavings_of_slots_that_are_counted \
 	PreferencesLostWithShard:interleavings_of_budgets_and_refused_blocks \
-	SpillBesideCheckpoint:interleavings_of_spills_and_checkpoints \
+	SpillBesideCheckpoint:interleavings_of_spills_and_checkpoints RunsAskedEarly:interleavings_of_scans_and_spills \
 	CheckpointAmidSpill:interleavings_of_spills_and_checkpoints \
 	ModesLostByTruncate:interleavings_of_modes_and_everything_else
 

@@ -1,9 +1,12 @@
 """What YCSB prints, and when its throughput is flat. `data/` has the output of a real run; its figures are of a machine
 busy with other things and mean nothing."""
 
+import base64
 import dataclasses
 import itertools
 import shutil
+import struct
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -81,6 +84,25 @@ def test_a_real_histogram_says_what_the_report_says() -> None:
     assert later is not None
     assert later.percentile_us(99.0) < 448
     assert latencies(path, 1795340000, (99.0,)) is None
+
+
+def narrowed(line: str) -> str:
+    """A line whose histogram says that it holds values up to 4095 only."""
+    head, comma, payload = line.rpartition(",")
+    if not comma or line.startswith(("#", '"')):
+        return line
+    envelope = base64.b64decode(payload)
+    encoded = bytearray(zlib.decompress(envelope[8:]))
+    struct.pack_into(">q", encoded, 24, 4095)
+    compressed = zlib.compress(bytes(encoded))
+    return f"{head},{base64.b64encode(envelope[:4] + struct.pack('>i', len(compressed)) + compressed).decode()}"
+
+
+def test_a_histogram_that_counts_more_than_it_says_to_hold_is_read(tmp_path: Path) -> None:
+    lines = (DATA / "ycsb-READ.hdr").read_text().splitlines()
+    (tmp_path / "narrow.hdr").write_text("\n".join(map(narrowed, lines)) + "\n")
+    percents = (50.0, 99.0, 100.0)
+    assert latencies(tmp_path / "narrow.hdr", 0, percents) == latencies(DATA / "ycsb-READ.hdr", 0, percents)
 
 
 def test_a_percentile_over_time_is_of_windows() -> None:

@@ -189,7 +189,9 @@ pub enum Error {
         reason: String,
     },
     /// The table's index does not keep keys in order.
-    #[error("the table `{name}` is unordered: use `iterate` for all its records, or make it with an ordered index (`lsm`, `lmdb`)")]
+    #[error(
+        "the table `{name}` is unordered: use `iterate` for all its records, or make it with an ordered index (`lsm`, `lmdb`)"
+    )]
     Unordered {
         /** The table. */
         name: String,
@@ -437,6 +439,17 @@ impl Error {
     /// Whether stored bytes could not be read: they are damaged, or the device does not give them.
     pub(crate) fn is_unreadable(&self) -> bool {
         matches!(self, Error::Corruption { .. } | Error::Io { action: "read", .. })
+    }
+
+    /// Whether the error says nothing of the bytes that were asked for: the same read may succeed later.
+    pub(crate) fn is_passing(&self) -> bool {
+        const PASSING: [io::ErrorKind; 3] =
+            [io::ErrorKind::Interrupted, io::ErrorKind::WouldBlock, io::ErrorKind::OutOfMemory];
+        match self {
+            Error::Io { kind, .. } => PASSING.contains(kind),
+            Error::TooManyOpenFiles { .. } => true,
+            _ => false,
+        }
     }
 
     /// An [`Error::Io`] from the system's error; a full disk and a want of descriptors have errors of their own.

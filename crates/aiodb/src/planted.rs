@@ -201,6 +201,8 @@ pub enum Bug {
     DeleteOverSpilled,
     /// Reclaim does not ask the runs of a `hash` table for a record.
     SpilledNotMoved,
+    /// Who goes through a `hash` table asks before the shard's lock whether there are runs.
+    RunsAskedEarly,
     /// Modes of a table that were acknowledged wait for the next checkpoint.
     ModesForgotten,
     /// A merge into a `hash` table takes a value that it knows of a key for the present one.
@@ -358,7 +360,7 @@ mod switch {
 
         /// Bugs that several threads run into: `tests/interleavings/` and the one of epochs find them. The simulator sees
         /// the bugs that need no more than a write that waits while another thread goes on.
-        pub const OF_THREADS: [Bug; 24] = [
+        pub const OF_THREADS: [Bug; 25] = [
             Bug::EpochMovesUnderReaders,
             Bug::DeleteGoneEarly,
             Bug::LateBaseHidesOperands,
@@ -383,6 +385,7 @@ mod switch {
             Bug::SlotsMeasuredEarly,
             Bug::PreferencesLostWithShard,
             Bug::SpillBesideCheckpoint,
+            Bug::RunsAskedEarly,
         ];
     }
 }

@@ -1,12 +1,16 @@
 """Reads what YCSB 0.17 prints and writes: the report on standard output, the status lines on standard error, and the
 histograms of each interval."""
 
+import base64
 import math
 import re
+import struct
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import TextIO
 
 from hdrh.histogram import HdrHistogram
 from hdrh.log import HistogramLogReader
@@ -24,6 +28,10 @@ _STOP = "Stop requested for workload"
 
 # The histograms of YCSB hold values up to these many microseconds, with this precision.
 _LEAST_US, _MOST_US, _DIGITS = 1, 3_600_000_000, 3
+
+# An encoded histogram: cookie and length before what is compressed, and in that the highest value after 24 bytes.
+_ENVELOPE_BYTES = 8
+_HIGHEST_AT = 24
 
 
 @dataclass(frozen=True)
@@ -176,9 +184,40 @@ def _intervals(path: Path, from_s: float, until_s: float) -> Iterator[HdrHistogr
     if not path.exists():
         return
     reader = HistogramLogReader(str(path), HdrHistogram(_LEAST_US, _MOST_US, _DIGITS))
+    reader.input_file = _WidenedLines(reader.input_file)
     try:
         while interval := reader.get_next_interval_histogram():
             if from_s <= interval.get_start_time_stamp() / 1000 < until_s:
                 yield interval
     finally:
         reader.close()
+
+
+class _WidenedLines:
+    """The lines of a histogram file, whose histograms say that they hold values up to the most.
+
+    YCSB's histograms grow while threads record. One may say that it holds less than it counts, and cannot be read.
+    """
+
+    def __init__(self, file: TextIO) -> None:
+        self.file = file
+
+    def readline(self) -> str:
+        line = self.file.readline()
+        head, comma, payload = line.rstrip("\n").rpartition(",")
+        if not comma or line.startswith(("#", '"')):
+            return line
+        return f"{head},{_widened(payload)}\n"
+
+    def close(self) -> None:
+        self.file.close()
+
+
+def _widened(payload: str) -> str:
+    """An encoded histogram which says that it holds values up to the most."""
+    envelope = base64.b64decode(payload)
+    encoded = bytearray(zlib.decompress(envelope[_ENVELOPE_BYTES:]))
+    (highest,) = struct.unpack_from(">q", encoded, _HIGHEST_AT)
+    struct.pack_into(">q", encoded, _HIGHEST_AT, max(highest, _MOST_US))
+    compressed = zlib.compress(bytes(encoded))
+    return base64.b64encode(envelope[:4] + struct.pack(">i", len(compressed)) + compressed).decode()

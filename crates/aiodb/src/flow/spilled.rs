@@ -1,5 +1,7 @@
 //! `hash` tables of which runs have a part: what lies under a tag in memory and in runs together, and how all of it comes to memory.
 
+use std::cell::Cell;
+
 use smallvec::SmallVec;
 
 use crate::Result;
@@ -53,15 +55,21 @@ impl<D: Device> ReadPath<D> {
         shard: usize,
         f: &mut dyn FnMut(&[Location]),
     ) -> Result<()> {
-        if !index.has_runs() {
-            index.for_each_tag(shard, || (), &mut |_, places, _| f(places));
+        let asked_early = planted::is_on(Bug::RunsAskedEarly).then(|| index.has_runs());
+        // Asked under the shard's lock: until then the first spill may take places out of it.
+        let has_runs = Cell::new(false);
+        let before = || {
+            has_runs.set(asked_early.unwrap_or_else(|| index.has_runs()));
+            has_runs.get().then(|| self.spilled.below(generation.id, shard)).flatten()
+        };
+        let mut in_memory = Vec::new();
+        let below = index.for_each_tag(shard, before, &mut |hash, places, has_floor| match has_runs.get() {
+            true => in_memory.push(TagPlaces { hash, places: places.into(), has_floor }),
+            false => f(places),
+        });
+        if !has_runs.get() {
             return Ok(());
         }
-        let mut in_memory = Vec::new();
-        let below =
-            index.for_each_tag(shard, || self.spilled.below(generation.id, shard), &mut |hash, places, has_floor| {
-                in_memory.push(TagPlaces { hash, places: places.into(), has_floor });
-            });
         let in_runs = match (self.spilled.table(generation.id), below) {
             (Some(runs), Some(below)) => runs.tags_of_shard(&below, shard, &self.block_cache)?,
             _ => Vec::new(),

@@ -150,10 +150,11 @@ impl Memory {
         Demand { fixed: self.kept() + BUFFER_BYTES, ..self.demand(options, indexes) }.least_budget()
     }
 
-    /// What slots of `hash` tables may take together, in a store with so many ordered indexes. A budget that nobody has chosen grows with them first.
-    pub(crate) fn hash_bound(&self, options: &Options, indexes: u64) -> u64 {
+    /// What slots of `hash` tables may take together, in a store with so many ordered indexes, where those that can move on to files take `slots`
+    /// now. A budget that nobody has chosen grows with them first.
+    pub(crate) fn hash_bound(&self, options: &Options, indexes: u64, slots: u64) -> u64 {
         let demand = self.largest_demand(options, indexes);
-        demand.hash_bound(self.accounts.bytes(Part::Hash)).min(options.hash_bytes.unwrap_or(u64::MAX))
+        demand.hash_bound(slots).min(options.hash_bytes.unwrap_or(u64::MAX))
     }
 
     /// What filters of sorted runs may take together, in a store with so many ordered indexes. A budget that nobody has chosen grows with them first.

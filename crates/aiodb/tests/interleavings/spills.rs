@@ -98,6 +98,28 @@ fn interleavings_of_writes_and_spills() {
     in_many_orders(RUN, |kind| writes_beside_spills(Machine::new(26, kind), false, 1));
 }
 
+/// A table is gone through while its first keys come to a run: none is left out.
+#[test]
+fn interleavings_of_scans_and_spills() {
+    in_many_orders(RUN, |kind| {
+        let machine = Machine::new(27, kind);
+        // All keys are in the first shard, to which both come at once.
+        let (db, table) = machine.open_with(Options { hash_mask: 0, ..without_memory() });
+        put_all(&table, 0);
+        steps(&db, &[Step::Write]);
+        // In some orders the run is written before, and no key has left memory.
+        let begun = shuttle::rand::thread_rng().gen_range(0..2);
+        (0..begun).for_each(|_| steps(&db, &[Step::Spill]));
+        let spilling = thread::spawn({
+            let db = db.clone();
+            move || steps(&db, &[Step::Spill, Step::Spill])
+        });
+        let found: Vec<_> = table.iterate().and_then(Iterator::collect).expect("the machine runs");
+        assert_eq!(found.len() as u64, KEYS, "each key once");
+        spilling.join().expect("no thread panics");
+    });
+}
+
 /// Segments are emptied, and so records moved, while their places come to runs; checkpoints are made meanwhile.
 #[test]
 fn interleavings_of_moves_and_spills() {

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use aiodb::io::Device;
-use aiodb::io::sim::SimDevice;
+use aiodb::io::sim::{Call, Effect, SimDevice};
 use aiodb::merge::Append;
 use aiodb::{
     BackupOptions, Db, Durability, Error, IndexKind, MergeOperators, Options, Repository, Step, Table, TableOptions,
@@ -92,6 +92,26 @@ fn counted<D: Device>(db: &Db<D>) -> (u64, u64, u64) {
     let table = &stats.tables[0];
     assert!(table.keys_exact, "all tags are settled");
     (table.keys, table.index_memory_bytes, table.index_disk_bytes)
+}
+
+#[test]
+fn a_tag_that_cannot_be_settled_for_want_of_memory_waits() {
+    const KEYS: u64 = 24;
+    let device = SimDevice::new(1);
+    device.create_dir(Path::new("/store")).expect("the machine runs");
+    let options = Options { segment_bytes: 64 << 10, ..options(0) };
+    let db = Db::open_on(device.clone(), "/store", options).expect("the store can be made");
+    let (table, mut contents) = (table_of(&db), Contents::new());
+    (0..KEYS).for_each(|number| put(&table, &mut contents, number, value(number, 100)));
+    spill(&db);
+    settle(&db);
+    put(&table, &mut contents, 0, value(KEYS, 100));
+    steps(&db, Step::Write, 1);
+    device.disturb(Call::Read, Effect::Shortage, 0, 1, |_| true);
+    settle(&db);
+    assert!(db.stats().trouble.is_some(), "the read failed");
+    assert_eq!(counted(&db).0, KEYS);
+    check(&db, &contents, KEYS, "afterwards");
 }
 
 #[test]

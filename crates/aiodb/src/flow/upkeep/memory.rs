@@ -170,11 +170,6 @@ impl<D: Device> ReadPath<D> {
         Ok(())
     }
 
-    /// What the slots of all `hash` tables may take together.
-    pub(crate) fn hash_bound(&self) -> u64 {
-        self.memory.hash_bound(&self.options, self.ordered.open().count() as u64)
-    }
-
     /// How caches come to bounds that somebody has changed: the writer and upkeep take the other steps, where the store has threads for that.
     pub(crate) fn pace(&self) -> Pace {
         if self.options.read_only || !self.options.background { Pace::AtOnce } else { Pace::Step }

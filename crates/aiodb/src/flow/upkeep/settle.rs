@@ -187,7 +187,11 @@ impl<D: Device> AppendPath<D> {
         };
         self.meters.settled_tags.count();
         let _guard = self.epochs.pin();
-        self.settle_tag(index, unsettled).inspect_err(|error| self.note_trouble(error)).unwrap_or_default()
+        self.settle_tag(index, unsettled).unwrap_or_else(|error| {
+            self.note_trouble(&error);
+            // What is damaged stays as it is. After any other error nobody else would look at the tag again.
+            Settled { again: error.is_passing(), ..Settled::default() }
+        })
     }
 
     /// A record that cannot be read stays in the index, so that a get of it reports the damage.

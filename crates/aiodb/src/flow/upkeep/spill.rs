@@ -9,6 +9,7 @@ use crate::index::hash::{HashIndex, SHARDS};
 use crate::index::runs::spilled::{Above, Progress, Spill, SpilledMerge};
 use crate::io::{Device, InPhase, Phase};
 use crate::store::catalog::{Generation, TableIndex};
+use crate::store::settling::Unsettled;
 use crate::store::spilling::{Age, SpillUnderWay, SpillWork};
 use crate::store::upkeep::Upkeep;
 use crate::sync::yield_now;
@@ -114,9 +115,15 @@ impl<D: Device> Upkeep<D> {
         self.spilling.has_begun() || self.spilled.is_any()
     }
 
-    /// What the slots of all `hash` tables take in memory.
+    /// What the slots of all `hash` tables take in memory, but for tables that are gone.
     fn slot_bytes(&self) -> u64 {
         self.catalog.generations().iter().map(|generation| slot_bytes_of(generation)).sum()
+    }
+
+    /// What the slots of all `hash` tables may take together. Slots of a table that is gone cannot move on to files while a snapshot needs them:
+    /// they are among what leaves less to the others.
+    fn hash_bound(&self) -> u64 {
+        self.memory.hash_bound(&self.options, self.ordered.open().count() as u64, self.slot_bytes())
     }
 
     /// Notes after a step in which a spill has come so many shards further whether writers are slowed, and how many keys they may add before the
@@ -264,7 +271,9 @@ impl<D: Device> Upkeep<D> {
             Ok(!generation.is_gone())
         };
         let step_tags = self.options.spill_step_tags.max(1);
-        let outcome = spill.advance(&self.spilled, &Above { index, is_old: &is_old, pull_up: &pull_up, step_tags });
+        let shares = |hash| self.settling.push_anyway(Unsettled::tag(generation, hash));
+        let above = Above { index, is_old: &is_old, pull_up: &pull_up, shares: &shares, step_tags };
+        let outcome = spill.advance(&self.spilled, &above);
         let ends = outcome.as_ref().map_or(!spill.is_giving_up(), |progress| *progress != Progress::Part);
         let in_vain = spill.gave_up() == 0 || matches!(outcome, Ok(Progress::TakenBack));
         match outcome {

@@ -148,19 +148,25 @@ impl HashIndex {
     }
 
     /// Puts back into a shard what was taken out of it for a run: under each tag below what has come since, unless a floor says that all of
-    /// the tag has come back already. `put` is called for each tag that was put back, then `done`, all under the shard's lock.
+    /// the tag has come back already. `put` is called for each tag that was put back, then `done`, all under the shard's lock. Returns the hashes
+    /// of those under which others have come since.
     pub(crate) fn put_back(
         &self,
         number: usize,
         spilled: &[TagPlaces],
         mut put: impl FnMut(&TagPlaces),
         done: impl FnOnce(),
-    ) {
+    ) -> Vec<u64> {
+        let mut shared = Vec::new();
         let mut shard = self.write(number);
         let before = shard.memory_bytes();
         for tag in spilled {
-            if shard.places(tag_of(tag.hash)).1 {
+            let (above, has_floor) = shard.places(tag_of(tag.hash));
+            if has_floor {
                 continue;
+            }
+            if !above.is_empty() {
+                shared.push(tag.hash);
             }
             let floor = tag.has_floor.then(|| Slot::floor(tag_of(tag.hash)));
             for slot in tag.places.iter().map(|place| self.slot(tag.hash, *place)).chain(floor) {
@@ -173,6 +179,7 @@ impl HashIndex {
         self.held.change(before as u64, shard.memory_bytes() as u64);
         self.count_change(hash_at(number, 0));
         done();
+        shared
     }
 
     /// The positions of the last places of a tag, and of its floor, if they are those of a run.

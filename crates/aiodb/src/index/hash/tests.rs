@@ -433,3 +433,15 @@ fn memory_gives_up_only_what_a_run_has() {
     assert_eq!(take_out(tag_places(&[8], false)), (0, vec![]));
     assert_eq!((found(&index, tag), index.len()), (vec![place(3, 64)], 3));
 }
+
+/// Its writer may have looked for older places when they were neither in memory nor in a run that counted.
+#[test]
+fn what_comes_back_under_another_place_is_told() {
+    let index = HashIndex::new(SEGMENT_BYTES);
+    let [alone, shared] = [1, 2].map(|tag| hash(7, tag));
+    index.publish(shared, place(3, 64), number);
+    let back = |hash| TagPlaces { hash, places: [place(1, 64)].into_iter().collect(), has_floor: false };
+    assert_eq!(index.put_back(7, &[back(alone), back(shared)], |_| (), || ()), [shared]);
+    assert_eq!(found(&index, alone), [place(1, 64)]);
+    assert_eq!(found(&index, shared), [place(3, 64), place(1, 64)]);
+}

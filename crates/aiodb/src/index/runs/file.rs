@@ -29,14 +29,6 @@ use crate::{Error, Result};
 /// What can be done about a damaged file.
 pub(super) const ADVICE: &str = "`aiodb verify --rebuild` makes the index again from the log";
 
-/// Errors that say nothing of the file.
-const PASSING: [io::ErrorKind; 3] = [io::ErrorKind::Interrupted, io::ErrorKind::WouldBlock, io::ErrorKind::OutOfMemory];
-
-/// Whether an error says nothing of the file.
-fn is_passing(error: &Error) -> bool {
-    matches!(error, Error::Io { kind, .. } if PASSING.contains(kind))
-}
-
 /// A file of a run. It is removed when the last reader leaves it, once no set of runs has it.
 pub(super) struct RunFile<D: Device> {
     device: D,
@@ -314,7 +306,7 @@ impl<D: Device> RunFile<D> {
                 Ok(())
             }
             Err(error) => {
-                if !is_passing(&error) {
+                if !error.is_passing() {
                     *place = FilterPlace::Nowhere;
                 }
                 Err(error)
@@ -387,7 +379,7 @@ impl<D: Device> RunFile<D> {
 
     /// Takes note of a failed read, unless the next one may well succeed.
     fn note(&self, error: &Error) {
-        if error.is_unreadable() && !is_passing(error) {
+        if error.is_unreadable() && !error.is_passing() {
             self.is_unreadable.store(true, Ordering::Relaxed);
         }
     }

@@ -110,8 +110,10 @@ impl State {
         if file.device.process != self.process {
             return Err(stale());
         }
-        if self.disturbance(Call::Read, &file.path) == Some(Effect::Fail) {
-            return Err(io::Error::from_raw_os_error(libc::EIO));
+        match self.disturbance(Call::Read, &file.path) {
+            Some(Effect::Fail) => return Err(io::Error::from_raw_os_error(libc::EIO)),
+            Some(Effect::Shortage) => return Err(io::Error::from_raw_os_error(libc::ENOMEM)),
+            _ => {}
         }
         let mut content = file.inode.lock();
         content.absorb();

@@ -33,6 +33,8 @@ pub enum Call {
 pub enum Effect {
     /// The call fails with `EIO`.
     Fail,
+    /// A read fails with `ENOMEM`. Other calls are not affected.
+    Shortage,
     /// A write or sync is acknowledged and has not happened. Reads are not affected.
     Lose,
     /// A write goes to this many units further on in its file, around the end. Other calls are not affected.

@@ -57,7 +57,7 @@ fn a_chosen_budget_is_never_above_what_there_is() {
     let memory = memory(&options, 8 << 30).expect("it is enough");
     let bounds = || {
         let demand = memory.demand(&options, 1);
-        let (hash, filters) = (memory.hash_bound(&options, 1), memory.filter_room(&options, 1));
+        let (hash, filters) = (memory.hash_bound(&options, 1, 0), memory.filter_room(&options, 1));
         (demand.budget, demand.bounds().block_cache, hash, filters)
     };
     let (chosen, group) = (bounds(), |now_ms, bytes| memory.refresh_machine(now_ms, || bytes));
@@ -170,21 +170,24 @@ fn slots_of_hash_tables_follow_the_budget() {
     for chosen in [None, Some(6 << 30)] {
         let options = Options { memory_bytes: chosen, ..Options::default() };
         let memory = memory(&options, 8 << 30).expect("it is enough");
-        let bound = || memory.hash_bound(&options, 1);
-        let empty = bound();
+        let of = |options: &Options, slots| memory.hash_bound(options, 1, slots);
+        let empty = of(&options, 0);
         assert!((3000 * MIB..3072 * MIB).contains(&empty), "{empty} bytes");
         let _slots = Held::new(&memory.accounts, Part::Hash, 2 << 30);
         let _merge = Held::new(&memory.accounts, Part::Buffers, 1 << 30);
+        let bound = || of(&options, 2 << 30);
         assert_eq!(bound(), empty, "what they take themselves does not count, nor a moment's buffers");
+        assert_eq!(of(&options, 1 << 30), empty - (512 << 20), "what tables take that are gone");
         let filters = Held::new(&memory.accounts, Part::Runs, 1 << 30);
         assert_eq!(bound(), empty - (512 << 20));
         drop(filters);
-        assert_eq!(memory.hash_bound(&Options { cache_bytes: 1 << 30, ..options.clone() }, 1), empty - (512 << 20));
-        assert_eq!(memory.hash_bound(&Options { hash_bytes: Some(7), ..options.clone() }, 1), 7);
-        assert_eq!(memory.hash_bound(&Options { hash_bytes: Some(1 << 40), ..options.clone() }, 1), empty);
+        let cached = Options { cache_bytes: 1 << 30, ..options.clone() };
+        assert_eq!(of(&cached, 2 << 30), empty - (512 << 20));
+        assert_eq!(of(&Options { hash_bytes: Some(7), ..options.clone() }, 2 << 30), 7);
+        assert_eq!(of(&Options { hash_bytes: Some(1 << 40), ..options.clone() }, 2 << 30), empty);
     }
     let shared = Options { memory_shared_by: 3, ..Options::default() };
-    let bound = memory(&shared, 24 << 30).expect("it is enough").hash_bound(&shared, 1);
+    let bound = memory(&shared, 24 << 30).expect("it is enough").hash_bound(&shared, 1, 0);
     assert!((3000 * MIB..3072 * MIB).contains(&bound), "{bound} bytes");
 }
 

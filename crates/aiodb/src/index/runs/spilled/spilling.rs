@@ -70,6 +70,8 @@ pub(crate) struct Above<'a> {
     pub(crate) is_old: &'a dyn Fn(Location) -> bool,
     /// Pulls up a tag of this hash, with a floor whatever is below; false if the table is gone.
     pub(crate) pull_up: &'a dyn Fn(u64) -> Result<bool>,
+    /// Told of each tag whose places come back to memory under others: the writer of those may have found nothing below.
+    pub(crate) shares: &'a dyn Fn(u64),
     /// Tags that are written, given up or taken back in one step, unless one shard has more.
     pub(crate) step_tags: usize,
 }
@@ -213,7 +215,7 @@ impl<D: Device> Spill<D> {
         let giving_up = self.giving_up.as_mut().expect("the caller has looked");
         let mut taken = 0;
         while giving_up.shard > 0 && taken < above.step_tags {
-            taken += giving_up.take_back_last(&self.runs, above.index)?;
+            taken += giving_up.take_back_last(&self.runs, above)?;
         }
         if giving_up.shard > 0 {
             return Ok(Progress::Part);
@@ -256,12 +258,13 @@ impl<D: Device> GivingUp<D> {
     }
 
     /// Has the last shard that has given up what the run has take it back. Returns how many tags that are.
-    fn take_back_last(&mut self, runs: &SpilledTable<D>, index: &HashIndex) -> Result<usize> {
+    fn take_back_last(&mut self, runs: &SpilledTable<D>, above: &Above<'_>) -> Result<usize> {
         let shard = self.shard - 1;
         self.walk = None;
         let tags = self.tags_of(shard, runs.table)?;
         let count = |tag: &TagPlaces| tag.places.iter().for_each(|place| runs.count(shard, *place, -1));
-        index.put_back(shard, &tags, count, || self.count_in(runs, shard));
+        let shared = above.index.put_back(shard, &tags, count, || self.count_in(runs, shard));
+        shared.into_iter().for_each(above.shares);
         self.shard = shard;
         Ok(tags.len())
     }

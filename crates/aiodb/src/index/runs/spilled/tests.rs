@@ -147,7 +147,8 @@ impl World {
         };
         let is_old = |place| number(place) < *before;
         let (index, step_tags) = (&self.index, self.step_tags);
-        let progress = spill.advance(&self.tables, &Above { index, is_old: &is_old, pull_up: &pull_up, step_tags })?;
+        let above = Above { index, is_old: &is_old, pull_up: &pull_up, shares: &|_| (), step_tags };
+        let progress = spill.advance(&self.tables, &above)?;
         self.taken_back += usize::from(progress == Progress::TakenBack);
         if progress != Progress::Part {
             self.spill = None;

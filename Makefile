@@ -229,6 +229,7 @@ RACES := EpochMovesUnderReaders:interleavings_of_pins \
 	OldLookUpBelieved:interleavings_of_moves_and_commits \
 	NamesOverOlderChanges:interleavings_of_names_and_checkpoints \
 	BatchTornBySwap:interleavings_of_batches_and_swaps BatchSeenInPart:interleavings_of_batches_and_gets \
+	BatchSeenBetween:interleavings_of_keys_that_a_batch_changes_again ScanOfTableThatIsGone:interleavings_of_scans_and_truncates \
 	TableChangeMissed:interleavings_of_checkpoints_and_changes_of_tables \
 	FrozenVersionsUnseen:interleavings_of_snapshots_and_spills \
 	MemtableBoundKept:interleavings_of_budgets_and_memtables \
@@ -363,14 +364,14 @@ bench-compare-soak: compiler ## Insert 50 million small records beside RocksDB a
 	@echo "The figures: $(CURDIR)/$(BENCH)/soak.json"
 
 .PHONY: bench-compare-churn
-bench-compare-churn: compiler ## Overwrite data five times beside RocksDB, BlobDB, fjall, LMDB and redb, as root (hours; QUICK=1: 10 minutes; ARGUMENTS=)
+bench-compare-churn: compiler ## Overwrite data five times beside RocksDB, BlobDB, fjall, LMDB and redb, as root (hours; QUICK=1: the small form; ARGUMENTS=)
 	scripts/install-packages.sh clang libclang-dev liburing-dev pkg-config
 	mkdir -p $(BENCH)
 	$(COMPARE) churn --dir $(BENCH) $(if $(QUICK),--quick) --json $(BENCH)/churn.json $(ARGUMENTS)
 	@echo "The figures: $(CURDIR)/$(BENCH)/churn.json"
 
 .PHONY: bench-compare-merge
-bench-compare-merge: compiler ## Measure merges into counters beside the same engines, as root (2 hours; QUICK=1: 10 minutes; ARGUMENTS=)
+bench-compare-merge: compiler ## Measure merges into counters beside the same engines, as root (hours; QUICK=1: the small form; ARGUMENTS=)
 	scripts/install-packages.sh clang libclang-dev liburing-dev pkg-config
 	mkdir -p $(BENCH)
 	$(COMPARE) merge --dir $(BENCH) $(if $(QUICK),--quick) --json $(BENCH)/merge.json $(ARGUMENTS)

@@ -6,6 +6,7 @@ use crate::output::Output;
 use aiodb_server::{Config, ENVIRONMENT_PREFIX, Layer, LogFormat, LogLine, TlsClients};
 use clap::Args;
 use serde_json::json;
+use std::io::{self, Write as _};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::SystemTime;
@@ -130,10 +131,10 @@ pub fn run(args: ServeArgs, output: &Output) -> Result<Exit, CliError> {
     Ok(Exit::Success)
 }
 
-/// Writes a line of the log to standard error.
+/// Writes a line of the log to standard error. A server goes on where that cannot be written, on a full disk say.
 fn log(format: LogFormat, line: &LogLine) {
-    match format {
-        LogFormat::Text => eprintln!("aiodb: {}", line.message),
+    let _ = match format {
+        LogFormat::Text => writeln!(io::stderr(), "aiodb: {}", line.message),
         LogFormat::Json => {
             let mut object = json!({
                 "time": humantime::format_rfc3339_millis(SystemTime::now()).to_string(),
@@ -144,7 +145,7 @@ fn log(format: LogFormat, line: &LogLine) {
             if let (Some(object), Some(fields)) = (object.as_object_mut(), line.fields.as_object()) {
                 object.extend(fields.clone());
             }
-            eprintln!("{object}");
+            writeln!(io::stderr(), "{object}")
         }
-    }
+    };
 }

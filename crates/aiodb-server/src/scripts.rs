@@ -11,6 +11,7 @@ use crate::refusal::{Refusal, said, words};
 use crate::reply::Reply;
 
 mod bits;
+mod bounded;
 mod json;
 mod lua;
 mod values;

@@ -39,6 +39,9 @@ use crate::tls::Tls;
 /// Turns of a thread after which it takes one from the common queue.
 const COMMON_QUEUE_TURNS: u32 = 3;
 
+/// Of a thread, as far as it is used: functions of Lua's libraries that call each other take 2 MiB in each coroutine, and these may be five deep.
+const STACK_BYTES: usize = 16 << 20;
+
 /// Memory that the server gets by with under a hundred writers, without caches that were made larger.
 const ENOUGH_MEMORY: u64 = 256 << 20;
 
@@ -127,6 +130,8 @@ pub fn serve(config: Config, log: impl Fn(&LogLine) + Send + Sync + 'static) -> 
     // A thread's own queue has 256 places. With more connections that are ready, the others wait in the common queue, and tokio looks there
     // after 61 turns only unless it is told otherwise: they would be late by tens of milliseconds.
     runtime.global_queue_interval(COMMON_QUEUE_TURNS);
+    // Scripts run on these threads.
+    runtime.thread_stack_size(STACK_BYTES);
     if config.threads > 0 {
         runtime.worker_threads(config.threads);
     }

@@ -201,6 +201,10 @@ pub enum Bug {
     DeleteOverSpilled,
     /// Reclaim does not ask the runs of a `hash` table for a record.
     SpilledNotMoved,
+    /// Who has found a state between two changes of a batch answers it.
+    BatchSeenBetween,
+    /// A scan takes its moment for that of a table which another may have replaced by then.
+    ScanOfTableThatIsGone,
     /// Who goes through a `hash` table asks before the shard's lock whether there are runs.
     RunsAskedEarly,
     /// Modes of a table that were acknowledged wait for the next checkpoint.
@@ -360,7 +364,7 @@ mod switch {
 
         /// Bugs that several threads run into: `tests/interleavings/` and the one of epochs find them. The simulator sees
         /// the bugs that need no more than a write that waits while another thread goes on.
-        pub const OF_THREADS: [Bug; 25] = [
+        pub const OF_THREADS: [Bug; 27] = [
             Bug::EpochMovesUnderReaders,
             Bug::DeleteGoneEarly,
             Bug::LateBaseHidesOperands,
@@ -386,6 +390,8 @@ mod switch {
             Bug::PreferencesLostWithShard,
             Bug::SpillBesideCheckpoint,
             Bug::RunsAskedEarly,
+            Bug::BatchSeenBetween,
+            Bug::ScanOfTableThatIsGone,
         ];
     }
 }

@@ -129,6 +129,54 @@ fn scripts_reach_nothing_but_the_store_and_leave_nothing_to_the_next() {
     assert_eq!(client.text(&["eval", "return {('x'):upper(), string.upper('y'), #redis.sha1hex('')}", "0"]), "X Y 40");
 }
 
+/// Lua 5.1 bounds none of these by itself: each would end the process, or worse.
+#[test]
+fn scripts_that_go_too_deep_or_too_far_get_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(&dir.path().join("store"), &[]);
+    let mut client = server.client();
+    for script in [
+        "return unpack({1, 2, 3}, 0, 2147483647)",
+        "return unpack({}, 0, -2147483649)",
+        "return unpack({}, -2147483648, 2147483647)",
+        "return unpack({}, 0/0)",
+        "return string.find('', string.rep('a-', 100000))",
+        "return (''):find(string.rep('a-', 100000))",
+        "return string.match(string.rep('a', 100000), string.rep('a?', 100000))",
+        "return (''):gsub(string.rep('a*', 100000), '')",
+        "for found in string.gmatch('', string.rep('a+', 100000)) do end",
+        "local function deeper() return coroutine.wrap(deeper)() end return deeper()",
+        "local function deeper() return assert(coroutine.resume(coroutine.create(deeper))) end return deeper()",
+        "local function deeper() return string.gsub('a', 'a', deeper) end return deeper()",
+        "local function deeper() return (string.gsub('a', 'a', coroutine.wrap(function() return deeper() end))) end return deeper()",
+    ] {
+        let answer = client.text(&["eval", script, "0"]);
+        assert!(answer.starts_with("-ERR"), "{script}: {answer}");
+        assert_eq!(client.text(&["ping"]), "PONG", "{script}");
+    }
+    for (script, answer) in [
+        ("return {unpack({1, 2, 3}, 2)}", "2 3"),
+        ("return {unpack({1, 2, 3}, '1', '2')}", "1 2"),
+        ("return {'none', unpack({1, 2, 3}, 3, 1)}", "none"),
+        ("return select('#', unpack({}, 1, 7000))", "7000"),
+        ("return string.find(string.rep('-', 5000), string.rep('-', 4000), 2, true)", "2"),
+        ("return {('key=value'):match('(%w+)=(%w+)')}", "key value"),
+        ("return {string.gsub('a-b', '%-', '+')}", "a+b 1"),
+        ("local sum = 0 for n in string.gmatch('1 2 3', '%d') do sum = sum + n end return sum", "6"),
+        (
+            "local next = coroutine.wrap(function() for n = 1, 3 do coroutine.yield(n) end end) return {next(), next()}",
+            "1 2",
+        ),
+    ] {
+        assert_eq!(client.text(&["eval", script, "0"]), answer, "{script}");
+    }
+    let position = client.text(&["eval", "\n\nreturn string.find()", "0"]);
+    assert!(
+        position.contains("user_script:3: bad argument #1 to 'find' (string expected, got no value)"),
+        "{position}"
+    );
+}
+
 #[test]
 fn nobody_comes_between_the_commands_of_a_script() {
     const ADDED: usize = 200;

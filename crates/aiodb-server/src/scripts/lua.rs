@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::io::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,7 +10,7 @@ use bytes::Bytes;
 use mlua::{Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Table, Value, VmState};
 
 use super::values::{from_lua, number_of, to_lua};
-use super::{bits, json};
+use super::{bits, bounded, json};
 use crate::refusal::{Refusal, one_line, said};
 use crate::reply::{Protocol, Reply};
 
@@ -100,6 +101,7 @@ impl Engine {
                 false => Ok(VmState::Continue),
             }
         })?;
+        bounded::bound_libraries(&lua)?;
         let host = host(&lua, stops)?;
         let format = lua.globals().get::<Table>("string")?.get("format")?;
         let run = lua.load(PREPARE).set_name("=redis").call(host)?;
@@ -119,7 +121,10 @@ impl Engine {
         if text.first() == Some(&27) {
             return Err(said("ERR Error compiling script (new function): only text is compiled".into()));
         }
+        // Nothing keeps the chunk's name while Lua parses it.
+        self.lua.gc_stop();
         let compiled = self.lua.load(text).set_name(CHUNK).set_mode(mlua::ChunkMode::Text).into_function();
+        self.lua.gc_restart();
         let wrong = |error: mlua::Error| {
             let message = match error {
                 mlua::Error::SyntaxError { message, .. } => message,
@@ -321,7 +326,8 @@ fn log(lua: &Lua, arguments: MultiValue) -> mlua::Result<()> {
         words.extend(lua.coerce_string(argument)?.map(|word| word.to_string_lossy()));
     }
     if level >= 2.0 {
-        eprintln!("aiodb: script: {}", words.join(" ").replace(['\r', '\n'], " "));
+        // Nothing of the script depends on it.
+        let _ = writeln!(std::io::stderr(), "aiodb: script: {}", words.join(" ").replace(['\r', '\n'], " "));
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ local _G = _G
 local assert, error, ipairs, next, pairs, rawequal, rawget, rawset = assert, error, ipairs, next, pairs, rawequal, rawget, rawset
 local select, setmetatable, getmetatable, tostring, type = select, setmetatable, getmetatable, tostring, type
 local pcall, xpcall, loadstring, concat = pcall, xpcall, loadstring, table.concat
-local resume, collectgarbage = coroutine.resume, collectgarbage
+local create, resume, collectgarbage = coroutine.create, coroutine.resume, collectgarbage
 
 local READ_ONLY = 'Attempt to modify a readonly table'
 local globals, locked = {}, setmetatable({}, {__mode = 'k'})
@@ -52,7 +52,13 @@ function globals.xpcall(called, handler) return handled(handler, go_on(pcall(cal
 -- Compiled code is not checked by Lua, so only text is loaded.
 function globals.loadstring(text, name)
   if type(text) == 'string' and text:sub(1, 1) == '\27' then return nil, 'only text is loaded' end
-  return loadstring(text, name)
+  if type(text) ~= 'string' or name ~= nil and type(name) ~= 'string' then return loadstring(text, name) end
+  -- Nothing keeps the chunk's name while Lua parses it.
+  collectgarbage('stop')
+  local loaded, problem = loadstring(text, name)
+  collectgarbage('restart')
+  if loaded then return loaded end
+  return nil, problem
 end
 
 function globals.load(reader, name)
@@ -88,12 +94,37 @@ for _, name in ipairs({
 
 local threads = {}
 for name, value in pairs(coroutine) do threads[name] = value end
-function threads.resume(...) return go_on(message_of(resume(...))) end
 
-getmetatable('').__metatable = false
-local names = {}
+-- Lua bounds the calls inside each other of each coroutine by itself, and their stack is that of the thread.
+local MOST_INSIDE = 5
+local inside = 0
+
+local function left(...)
+  inside = inside - 1
+  return go_on(message_of(...))
+end
+
+function threads.resume(...)
+  if inside >= MOST_INSIDE then return false, 'C stack overflow' end
+  inside = inside + 1
+  return left(resume(...))
+end
+
+local function unwrapped(is_right, problem, ...)
+  if is_right then return problem, ... end
+  -- The function that was made of the coroutine, which is gone from the stack, and who has called it.
+  error(problem, type(problem) == 'string' and 3 or 0)
+end
+
+function threads.wrap(body)
+  local thread = create(body)
+  return function(...) return unwrapped(threads.resume(thread, ...)) end
+end
+
+local of_texts, names = getmetatable(''), {}
 for name, value in pairs(string) do names[name] = value end
 names.dump = nil
+of_texts.__index, of_texts.__metatable = names, false
 
 globals.string, globals.table, globals.math = lock(names), lock(table), lock(math)
 globals.coroutine, globals.bit, globals.cjson = lock(threads), lock(host.bit), lock(host.cjson)
@@ -160,6 +191,7 @@ end
 -- Runs a script. Whether it went well, with what it gave back or what went wrong and where.
 return function(script, keys, arguments, call, protected_call, check)
   globals.KEYS, globals.ARGV, redis.call, redis.pcall, redis.acl_check_cmd = keys, arguments, call, protected_call, check
+  inside = 0
   local is_right, value = xpcall(script, described)
   globals.KEYS, globals.ARGV, redis.call, redis.pcall, redis.acl_check_cmd = nil, nil, nil, nil, nil
   if is_right then return true, value end

@@ -341,8 +341,7 @@ impl<D: Device> ReadPath<D> {
         mut take: impl FnMut(&[u8]) -> T,
     ) -> Result<Option<Found<T>>> {
         let (view, mut candidates) = (View::LATEST, Candidates::new());
-        self.lookup(generation, key, &view, &mut candidates)?;
-        self.wait_for_groups(generation, key, &view);
+        self.lookup_whole(generation, key, &view, &mut candidates)?;
         for candidate in &candidates {
             if candidate.is_inline() {
                 let value = self.resolve(generation, key, &candidates, &view)?;

@@ -9,11 +9,12 @@ use crate::flow::snapshot::Moment;
 use crate::format::record::encode_range_end;
 use crate::index::codec::LONG_KEY_PREFIX_BYTES;
 use crate::io::{Device, Disk};
+use crate::planted::{self, Bug};
 use crate::store::catalog::{Generation, TableSlot};
 use crate::store::groups::group_key;
 use crate::{Durability, Error, IndexKind, Result, Sequence, Snapshot, TableModes, TableOptions, WriteOptions};
 
-/// So often many keys are read before a snapshot is taken for them.
+/// So often many keys are read before a snapshot is taken for them, and a moment is taken before no table may change for it.
 const MOST_ATTEMPTS: usize = 3;
 
 /// A handle on the table of a name. Cheap to clone; it follows the name through truncates and swaps ([`crate::Db::swap_tables`]), and fails
@@ -83,8 +84,7 @@ impl<D: Device> Table<D> {
                 return Ok(values);
             }
         }
-        let generation = self.slot.generation()?;
-        let moment = Arc::new(Moment::take(&self.engine)?);
+        let (generation, moment) = self.moment()?;
         let snapshot = Snapshot { moment, tables: Arc::new(vec![(Arc::clone(&self.slot), generation)]) };
         snapshot.get_many(self, keys)
     }
@@ -138,14 +138,27 @@ impl<D: Device> Table<D> {
 
     /// The records of a range in the order of their keys, at this moment. Ordered tables only.
     pub fn scan(&self, options: ScanOptions) -> Result<Scan<D>> {
-        let generation = self.slot.generation()?;
-        Scan::new(&self.engine, generation, Arc::new(Moment::take(&self.engine)?), options)
+        let (generation, moment) = self.moment()?;
+        Scan::new(&self.engine, generation, moment, options)
     }
 
     /// All records at this moment: in `hash` tables in no order.
     pub fn iterate(&self) -> Result<Scan<D>> {
-        let generation = self.slot.generation()?;
-        Scan::unordered(&self.engine, generation, Arc::new(Moment::take(&self.engine)?))
+        let (generation, moment) = self.moment()?;
+        Scan::unordered(&self.engine, generation, moment)
+    }
+
+    /// The present moment, and what the table has then: if that goes, it goes later, and everything of it stays as long as the moment is held.
+    fn moment(&self) -> Result<(Arc<Generation>, Arc<Moment<D>>)> {
+        for _ in 0..MOST_ATTEMPTS {
+            let generation = self.slot.generation()?;
+            let moment = Moment::take(&self.engine)?;
+            if self.slot.has(&generation) || planted::is_on(Bug::ScanOfTableThatIsGone) {
+                return Ok((generation, Arc::new(moment)));
+            }
+        }
+        let _changing = self.engine.catalog.changing.lock().expect("no code panics while it changes the catalog");
+        Ok((self.slot.generation()?, Arc::new(Moment::take(&self.engine)?)))
     }
 
     pub(crate) fn durability(&self, options: &WriteOptions) -> Durability {

@@ -29,6 +29,8 @@ pub(crate) struct GetSteps<D: Device> {
     pub(crate) guard: Option<OwnedEpochGuard>,
     /// The look-up, while it waits for a block of a run.
     look_up: Option<Paused<D>>,
+    /// How many batches there were that change a key more than once when the look-up began.
+    again: u64,
     candidates: Candidates,
     next_candidate: usize,
     /// The chunk being read, when the value lies in chunks.
@@ -68,6 +70,7 @@ impl<D: Device> Default for GetSteps<D> {
             key: Vec::new(),
             guard: None,
             look_up: None,
+            again: 0,
             candidates: Candidates::new(),
             next_candidate: 0,
             chunks: Vec::new(),
@@ -91,8 +94,14 @@ impl<D: Device> GetSteps<D> {
     ) -> Result<()> {
         // The guard comes before the look-up: records that this finds stay readable until the answer is known.
         let guard = engine.epochs.pin();
-        self.look_up = engine.begin_lookup(&generation, key, &view, &mut self.candidates)?;
-        engine.wait_for_groups(&generation, key, &view);
+        self.look_up = loop {
+            self.again = engine.groups.again();
+            let look_up = engine.begin_lookup(&generation, key, &view, &mut self.candidates)?;
+            // A look-up that goes on later is asked for then.
+            if look_up.is_some() || !engine.wait_for_groups(&generation, key, &view, self.again) {
+                break look_up;
+            }
+        };
         self.guard = Some(guard.into_owned());
         (self.generation, self.view) = (Some(generation), view);
         (self.next_candidate, self.answer) = (0, None);
@@ -233,8 +242,10 @@ impl<D: Device> GetSteps<D> {
         if let Some(look_up) = self.look_up.take() {
             let generation = self.generation.as_ref().expect("a get that has begun has its table");
             self.look_up = engine.resume_lookup(generation, look_up, bytes, &self.view, &mut self.candidates)?;
-            // It may have begun anew.
-            engine.wait_for_groups(generation, &self.key, &self.view);
+            while self.look_up.is_none() && engine.wait_for_groups(generation, &self.key, &self.view, self.again) {
+                self.again = engine.groups.again();
+                self.look_up = engine.begin_lookup(generation, &self.key, &self.view, &mut self.candidates)?;
+            }
             return Ok(Next::Continue);
         }
         if let Some(chunk) = self.chunks.get(self.next_chunk) {

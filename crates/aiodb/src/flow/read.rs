@@ -43,8 +43,7 @@ impl<D: Device> ReadPath<D> {
     pub(crate) fn get(&self, generation: &Arc<Generation>, key: &[u8], view: &View) -> Result<Option<Vec<u8>>> {
         let _guard = self.epochs.pin();
         let mut candidates = Candidates::new();
-        self.lookup(generation, key, view, &mut candidates)?;
-        self.wait_for_groups(generation, key, view);
+        self.lookup_whole(generation, key, view, &mut candidates)?;
         self.resolve(generation, key, &candidates, view)
     }
 
@@ -136,11 +135,28 @@ impl<D: Device> ReadPath<D> {
         Ok(())
     }
 
-    /// What a look-up of the present has found may be a part of a batch: returns when all of that is there.
-    pub(crate) fn wait_for_groups(&self, generation: &Generation, key: &[u8], view: &View) {
-        if view.is_latest() {
-            self.groups.wait_for(|| group_key(generation.id, self.hash(key)));
+    /// [`ReadPath::lookup`] of a key, and what batches have of it is there as a whole.
+    pub(crate) fn lookup_whole(
+        &self,
+        generation: &Generation,
+        key: &[u8],
+        view: &View,
+        found: &mut Candidates,
+    ) -> Result<()> {
+        loop {
+            let again = self.groups.again();
+            self.lookup(generation, key, view, found)?;
+            if !self.wait_for_groups(generation, key, view, again) {
+                return Ok(());
+            }
         }
+    }
+
+    /// What a look-up of the present has found may be a part of a batch: returns when all of that is there. True if the key must be looked up
+    /// again: a batch has changed it more than once since there were `again` of them when the look-up began. That happens again only where
+    /// another such batch with this key has come meanwhile.
+    pub(crate) fn wait_for_groups(&self, generation: &Generation, key: &[u8], view: &View, again: u64) -> bool {
+        view.is_latest() && self.groups.wait_for(again, || group_key(generation.id, self.hash(key)))
     }
 
     /// The records of a key that a view sees. In a `hash` table this reads them. The caller holds a guard of the epoch.

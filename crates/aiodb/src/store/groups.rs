@@ -5,6 +5,9 @@
 //! has looked a key up waits for the batches that are listed then and have the key. That takes as long as the publication of one batch, and concerns
 //! only those who ask for its keys at this moment. The delete of a range is listed too, for those who ask for several keys: each of them may
 //! be in it.
+//!
+//! A batch may change a key more than once: put it twice, or delete a range and put a key of it. A look-up may find the state between two of these
+//! changes. So who has waited for such a batch looks the key up again, and so does who finds that one was published during the look-up.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,6 +29,8 @@ pub(crate) struct Groups {
     underway: AtomicUsize,
     /// How many were published.
     ended: AtomicU64,
+    /// How many were published that change a key more than once.
+    again: AtomicU64,
     listed: Mutex<Listed, { Rank::Groups as u8 }>,
 }
 
@@ -33,33 +38,69 @@ pub(crate) struct Groups {
 struct Listed {
     begun: u64,
     underway: Vec<(u64, Keys)>,
-    /// The last ones, oldest first, and how many keys they have.
-    ended: VecDeque<Keys>,
-    ended_keys: usize,
+    ended: Remembered,
+    /// Those of them that change a key more than once.
+    again: Remembered,
+}
+
+/// The batches that were published last.
+#[derive(Default)]
+struct Remembered {
+    /// Oldest first.
+    batches: VecDeque<Keys>,
+    /// How many keys they have.
+    keys: usize,
+}
+
+impl Remembered {
+    fn push(&mut self, keys: Keys) {
+        self.keys += keys.these.len();
+        self.batches.push_back(keys);
+        while self.batches.len() > REMEMBERED || self.keys > REMEMBERED_KEYS {
+            let Some(oldest) = self.batches.pop_front() else { break };
+            self.keys -= oldest.these.len();
+        }
+    }
+
+    /// The last of them, so many; `None` if not all of these are remembered.
+    fn last(&self, count: u64) -> Option<impl Iterator<Item = &Keys>> {
+        (count <= self.batches.len() as u64).then(|| self.batches.iter().rev().take(count as usize))
+    }
 }
 
 /// The keys of a batch.
 #[derive(Clone)]
-enum Keys {
-    /// In order, each as [`group_key`] has it.
-    These(Arc<[u64]>),
-    /// One of a range: it may be any.
-    Any,
+struct Keys {
+    /// In order and each once, as [`group_key`] has it.
+    these: Arc<[u64]>,
+    /// Those of them that come more than once.
+    again: Arc<[u64]>,
+    /// Whether there is a range besides, in which any key may be.
+    has_range: bool,
 }
 
 impl Keys {
-    fn have(&self, key: u64) -> bool {
-        match self {
-            Keys::These(keys) => keys.binary_search(&key).is_ok(),
-            Keys::Any => true,
-        }
+    fn new(mut keys: Vec<u64>, has_range: bool) -> Keys {
+        keys.sort_unstable();
+        let mut again: Vec<u64> = keys.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
+        again.dedup();
+        keys.dedup();
+        Keys { these: keys.into(), again: again.into(), has_range }
     }
 
-    fn len(&self) -> usize {
-        match self {
-            Keys::These(keys) => keys.len(),
-            Keys::Any => 0,
-        }
+    fn have(&self, key: u64) -> bool {
+        self.has_range || self.these.binary_search(&key).is_ok()
+    }
+
+    /// Whether the batch changes this key more than once, or may.
+    fn change_again(&self, key: u64) -> bool {
+        let several = if self.has_range { &self.these } else { &self.again };
+        several.binary_search(&key).is_ok()
+    }
+
+    /// Whether there is such a key.
+    fn change_any_again(&self) -> bool {
+        if self.has_range { !self.these.is_empty() } else { !self.again.is_empty() }
     }
 }
 
@@ -106,8 +147,7 @@ impl Groups {
         if planted::is_on(Bug::BatchSeenInPart) {
             (known, is_range) = (Vec::new(), false);
         }
-        known.sort_unstable();
-        let keys = if is_range { Keys::Any } else { Keys::These(known.into()) };
+        let keys = Keys::new(known, is_range);
         let mut listed = self.listed();
         listed.begun += 1;
         let number = listed.begun;
@@ -116,16 +156,27 @@ impl Groups {
         Publishing { groups: self, number }
     }
 
-    /// Returns when the batches are published that have this key, or may, and of which an index has a record by now.
-    pub(crate) fn wait_for(&self, key: impl FnOnce() -> u64) {
-        if self.underway.load(Ordering::SeqCst) == 0 {
-            return;
+    /// Returns when the batches are published that have this key, or may, and of which an index has a record by now. True if one of them, or one
+    /// that was published since there were `again` of [`Groups::again`], changes the key more than once: what was looked up since then may be
+    /// a state between two of its changes.
+    pub(crate) fn wait_for(&self, again: u64, key: impl FnOnce() -> u64) -> bool {
+        if self.underway.load(Ordering::SeqCst) == 0 && self.again() == again {
+            return false;
         }
         let key = key();
         let last = self.listed().begun;
         while self.listed().underway.iter().any(|(number, keys)| *number <= last && keys.have(key)) {
             yield_now();
         }
+        let listed = self.listed();
+        let since = listed.again.last(self.again() - again);
+        let changes = since.is_none_or(|mut batches| batches.any(|batch| batch.change_again(key)));
+        changes && !planted::is_on(Bug::BatchSeenBetween)
+    }
+
+    /// How many batches were published that change a key more than once: for [`Groups::wait_for`].
+    pub(crate) fn again(&self) -> u64 {
+        self.again.load(Ordering::SeqCst)
     }
 
     /// How many batches were published: for [`Groups::is_torn`].
@@ -140,12 +191,8 @@ impl Groups {
         }
         let batches: Vec<Keys> = {
             let listed = self.listed();
-            let since = self.ended() - ended;
-            if since > listed.ended.len() as u64 {
-                return true;
-            }
-            let underway = listed.underway.iter().map(|(_, keys)| keys);
-            underway.chain(listed.ended.iter().rev().take(since as usize)).cloned().collect()
+            let Some(since) = listed.ended.last(self.ended() - ended) else { return true };
+            listed.underway.iter().map(|(_, keys)| keys).chain(since).cloned().collect()
         };
         let keys = keys();
         batches.iter().any(|batch| keys.iter().filter(|key| batch.have(**key)).nth(1).is_some())
@@ -161,12 +208,11 @@ impl Drop for Publishing<'_> {
         let mut listed = self.groups.listed();
         let place = listed.underway.iter().position(|(number, _)| *number == self.number);
         let (_, keys) = listed.underway.swap_remove(place.expect("it was listed"));
-        listed.ended_keys += keys.len();
-        listed.ended.push_back(keys);
-        while listed.ended.len() > REMEMBERED || listed.ended_keys > REMEMBERED_KEYS {
-            let Some(oldest) = listed.ended.pop_front() else { break };
-            listed.ended_keys -= oldest.len();
+        if keys.change_any_again() {
+            listed.again.push(keys.clone());
+            self.groups.again.fetch_add(1, Ordering::SeqCst);
         }
+        listed.ended.push(keys);
         self.groups.ended.fetch_add(1, Ordering::SeqCst);
         self.groups.underway.fetch_sub(1, Ordering::SeqCst);
     }

@@ -227,6 +227,71 @@ fn interleavings_of_batches_and_gets() {
     });
 }
 
+/// A batch that changes a key more than once is seen as it ends, or not at all.
+#[test]
+fn interleavings_of_keys_that_a_batch_changes_again() {
+    in_fewer_orders(RUN, |kind| {
+        let machine = Machine::new(24, kind);
+        let (db, table) = machine.open();
+        table.put_with(b"key", b"0", Durability::None).expect("the machine runs");
+        let class = [Durability::None, Durability::Sync][shuttle::rand::thread_rng().gen_range(0..2)];
+        let writing = thread::spawn({
+            let (db, table) = (db.clone(), table.clone());
+            move || {
+                for version in [b"1", b"2"] {
+                    let mut batch = Batch::new();
+                    match kind {
+                        IndexKind::Hash => batch.delete(&table, b"key").expect("it is short"),
+                        _ => batch.delete_range(&table, b"a", b"z").expect("it is short"),
+                    };
+                    batch.put(&table, b"key", b"half").expect("it is short");
+                    batch.put(&table, b"key", version).expect("it is short");
+                    db.write_with(&batch, class).expect("the machine runs");
+                }
+            }
+        });
+        let mut last = b'0';
+        for round in 0..4 {
+            let found = match round % 2 {
+                0 => table.get(b"key").expect("the machine runs"),
+                _ => table.get_many(&[b"key"]).expect("the machine runs").remove(0),
+            };
+            let found = found.expect("it is never away");
+            assert!(found.len() == 1 && found[0] >= last, "{found:?} after {last}");
+            last = found[0];
+        }
+        writing.join().expect("no thread panics");
+        assert_eq!(table.get(b"key").expect("the machine runs"), Some(b"2".to_vec()));
+    });
+}
+
+/// A table is gone through while it is emptied, and what was in memory of it is committed then: all of it is seen, or nothing.
+#[test]
+fn interleavings_of_scans_and_truncates() {
+    const KEYS: u8 = 4;
+    in_fewer_orders(RUN, |kind| {
+        let machine = Machine::new(25, kind);
+        let (db, table) = machine.open();
+        for key in 0..KEYS {
+            table.put_with(&[key], b"value", Durability::None).expect("the machine runs");
+            if key == KEYS / 2 {
+                // The index on disk has these, and memory the others.
+                db.step(Step::Checkpoint).expect("the machine runs");
+            }
+        }
+        let emptying = thread::spawn({
+            let db = db.clone();
+            move || {
+                db.truncate_table("t").expect("the machine runs");
+                db.step(Step::Checkpoint).expect("the machine runs");
+            }
+        });
+        let found: Vec<_> = table.iterate().and_then(Iterator::collect).expect("the table is there");
+        assert!(found.is_empty() || found.len() == usize::from(KEYS), "{} of {KEYS} keys", found.len());
+        emptying.join().expect("no thread panics");
+    });
+}
+
 /// Empties all segments that have any garbage, and uses them again.
 fn use_again(machine: &Machine, db: &Db<SimDevice>, table: &Table<SimDevice>) {
     let put = |number: u64| table.put_with(b"garbage", &value(1, number, 15_000), Durability::None);

@@ -26,6 +26,8 @@ enum Outcome {
     Deleted(usize),
     /// Writers would have to wait, or room would have to be made: the round ends.
     NoRoom,
+    /// Tables were swapped meanwhile: it is tried again.
+    TablesChanged,
 }
 
 impl<D: Device> WritePath<D> {
@@ -54,6 +56,7 @@ impl<D: Device> WritePath<D> {
                     self.dropping.put_back(dropped);
                     return Ok(group > 0);
                 }
+                Ok(Outcome::TablesChanged) => self.dropping.put_back(dropped),
                 // Who opens the store next asks again.
                 Err(error) => return Err(error),
             }
@@ -73,6 +76,8 @@ impl<D: Device> WritePath<D> {
                 Err(Error::NoSuchTable { .. }) => break,
                 // Room that there was has gone to others.
                 Err(error) if error.is_full() => return Ok(Outcome::NoRoom),
+                // The condition was of what has the table's name now.
+                Err(Error::ConditionFailed { .. }) if !slot.has(&generation) => return Ok(Outcome::TablesChanged),
                 // It was written to, or deleted, since the filter has seen it.
                 Err(Error::ConditionFailed { condition, .. }) => drop(dropped.remove(condition)),
                 Err(error) if error.is_unreadable() => {
@@ -133,7 +138,7 @@ impl<D: Device> WritePath<D> {
         let (claim, namings) = (Claim::Ordinary, self.catalog.namings());
         let appended =
             self.append_conditional_claiming(claim, &requirements, &operations, Durability::None, namings)?;
-        Ok(Outcome::Deleted(appended.map_or(0, |_| dropped.len())))
+        Ok(appended.map_or(Outcome::TablesChanged, |_| Outcome::Deleted(dropped.len())))
     }
 }
 

@@ -11,16 +11,16 @@ fn keys() -> impl Iterator<Item = GroupKey> {
 #[test]
 fn who_asks_for_a_key_of_a_batch_waits_for_it() {
     let groups = Groups::default();
-    groups.wait_for(|| panic!("nothing is being published"));
+    assert!(!groups.wait_for(0, || panic!("nothing is being published")));
     let (group, is_published) = (groups.begin(keys()), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let asking = scope.spawn(|| {
-            groups.wait_for(|| KEYS[1]);
+            assert!(!groups.wait_for(0, || KEYS[1]), "it changes each key once");
             assert!(is_published.load(Ordering::SeqCst));
         });
         // Another key holds nobody up, nor does the same one of another table.
-        groups.wait_for(|| 7);
-        groups.wait_for(|| group_key(1, KEYS[0]));
+        assert!(!groups.wait_for(0, || 7));
+        assert!(!groups.wait_for(0, || group_key(1, KEYS[0])));
         is_published.store(true, Ordering::SeqCst);
         drop(group);
         asking.join().expect("it does not panic");
@@ -50,4 +50,26 @@ fn keys_that_were_read_beside_a_batch_are_torn() {
     let after = groups.ended();
     drop(groups.begin((0..=REMEMBERED_KEYS as u64).map(|key| GroupKey::One(100 + key))));
     assert!(groups.is_torn(after, || KEYS.to_vec()), "a batch of so many keys is not remembered");
+}
+
+#[test]
+fn who_asks_for_a_key_that_a_batch_changes_again_looks_it_up_again() {
+    let groups = Groups::default();
+    let [again, once] = KEYS.map(GroupKey::One);
+    for several in [vec![again, once, again], vec![GroupKey::Range, again]] {
+        let before = groups.again();
+        drop(groups.begin(several.into_iter()));
+        assert!(groups.wait_for(before, || KEYS[0]), "it was published meanwhile");
+        assert!(!groups.wait_for(before, || KEYS[1]), "another key");
+        assert!(!groups.wait_for(groups.again(), || KEYS[0]), "it was published before");
+    }
+    let before = groups.again();
+    for single in [vec![GroupKey::Range], vec![again, once], vec![GroupKey::Range, GroupKey::Range]] {
+        drop(groups.begin(single.into_iter()));
+    }
+    assert_eq!(groups.again(), before, "they change no key more than once");
+    for _ in 0..=REMEMBERED {
+        drop(groups.begin([once, once].into_iter()));
+    }
+    assert!(groups.wait_for(before, || KEYS[0]), "one of them may have been any");
 }

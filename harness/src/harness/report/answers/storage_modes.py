@@ -20,20 +20,28 @@ def answer(results: Results) -> Answer:
 
 
 def _by_clients(results: Results, points: list[Point]) -> Answer:
-    """Of each size and number of clients the modes that do most, and how much the others do."""
+    """Of each size what each of the modes does with fewest and with most clients, that which does most first."""
     parts, shown = [], []
     for data, of in grouped(points, data_name).items():
-        told = []
-        for clients, at in grouped(of, lambda point: str(point.levels["threads"])).items():
-            ordered = sorted(at, key=lambda point: -(median(point, RATE) or 0.0))
-            named = joined([_told(point) for point in ordered])
-            told.append(f"{level_name('threads', int(clients))}: {named}")
-        parts.append(f"{data}, with {'; '.join(told)}")
-        for modes, curve in grouped(of, lambda point: str(point.levels["modes"])).items():
-            most = best(by_level(curve, "threads", RATE), RATE)
-            name = f"{data}: {store_name(modes)}, {level_name('threads', most.levels['threads'])}"
+        curves = [
+            by_level(curve, "threads", RATE)
+            for curve in grouped(of, lambda point: str(point.levels["modes"])).values()
+        ]
+        curves.sort(key=lambda curve: -(median(curve[-1], RATE) or 0.0))
+        clients = sorted({int(point.levels["threads"]) for point in of})
+        told = joined([_told_from_to(curve) for curve in curves])
+        parts.append(f"{data}, with {clients[0]} to {level_name('threads', clients[-1])}: {told}")
+        for curve in curves:
+            most = best(curve, RATE)
+            name = f"{data}: {_modes(most)}, {level_name('threads', most.levels['threads'])}"
             shown.append(Shown(name, most, RATE, late_of(most)))
     return Answer(f"{'. '.join(parts)}.", shown, _no_figure(results))
+
+
+def _told_from_to(curve: list[Point]) -> str:
+    """What a table does with fewest and with most clients, and what of it is in memory then."""
+    fewest, most = said(curve[0], RATE, "1/s"), said(curve[-1], RATE, "1/s")
+    return f"{_modes(curve[-1])} {fewest} to {most}{_held(curve[-1])}"
 
 
 def _in_flight(results: Results, points: list[Point]) -> Answer:
@@ -54,13 +62,21 @@ def _in_flight(results: Results, points: list[Point]) -> Answer:
 
 def _told(point: Point) -> str:
     """What a table does with some modes, and what of it is in memory then."""
+    return f"{_modes(point)} {said(point, RATE, '1/s')}{_held(point)}"
+
+
+def _modes(point: Point) -> str:
+    return store_name(str(point.levels["modes"]))
+
+
+def _held(point: Point) -> str:
+    """What of a table is in memory, in brackets."""
     parts = [
         f"{share:.0%} of {name}"
         for name in ("keys", "values")
         if (share := median(point, f"{name}_in_memory")) is not None
     ]
-    held = f" (in memory {', '.join(parts)})" if parts else ""
-    return f"{store_name(str(point.levels['modes']))} {said(point, RATE, '1/s')}{held}"
+    return f" (in memory {', '.join(parts)})" if parts else ""
 
 
 def _noticed(of: list[Point], changed: list[Point]) -> str:

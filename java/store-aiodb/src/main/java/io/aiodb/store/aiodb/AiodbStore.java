@@ -162,6 +162,20 @@ final class AiodbStore implements Store {
         return CLEANER.register(owner, close);
     }
 
+    /** No table that is made meanwhile has the name of this one. */
+    void truncate(AiodbTable table) {
+        synchronized (tables) {
+            Native.truncateTable(handle, table.handle());
+        }
+    }
+
+    /** See {@link #truncate}. */
+    void setModes(AiodbTable table, TableModes modes) {
+        synchronized (tables) {
+            Native.setTableModes(handle, table.handle(), Native.name(modes.keys()), Native.name(modes.values()));
+        }
+    }
+
     void drop(AiodbTable table) {
         synchronized (tables) {
             Native.dropTable(handle, table.handle());

@@ -75,12 +75,12 @@ final class AiodbTable implements Table {
 
     @Override
     public void setModes(TableModes modes) {
-        Native.setTableModes(store.handle(), handle, Native.name(modes.keys()), Native.name(modes.values()));
+        store.setModes(this, modes);
     }
 
     @Override
     public void truncate() {
-        Native.truncateTable(store.handle(), handle);
+        store.truncate(this);
     }
 
     @Override

@@ -24,8 +24,7 @@ def _by_clients(results: Results, points: list[Point]) -> Answer:
     parts, shown = [], []
     for data, of in grouped(points, data_name).items():
         curves = [
-            by_level(curve, "threads", RATE)
-            for curve in grouped(of, lambda point: str(point.levels["modes"])).values()
+            by_level(curve, "threads", RATE) for curve in grouped(of, lambda point: str(point.levels["modes"])).values()
         ]
         curves.sort(key=lambda curve: -(median(curve[-1], RATE) or 0.0))
         clients = sorted({int(point.levels["threads"]) for point in of})

@@ -36,7 +36,7 @@ impl Run<'_> {
     /// Disturbs so many calls that concern some files, after some that it does not.
     pub(crate) fn disturb(&mut self, call: Call, effect: Effect, skip: u64, times: u64, files: Files) {
         match effect {
-            Effect::Fail => {
+            Effect::Fail | Effect::Shortage => {
                 self.allowed.errors = true;
                 self.tell_filter();
             }

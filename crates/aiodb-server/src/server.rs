@@ -39,7 +39,8 @@ use crate::tls::Tls;
 /// Turns of a thread after which it takes one from the common queue.
 const COMMON_QUEUE_TURNS: u32 = 3;
 
-/// Of a thread, as far as it is used: functions of Lua's libraries that call each other take 2 MiB in each coroutine, and these may be five deep.
+/// Of a thread, as far as it is used: functions of Lua's libraries may be 200 calls deep with a buffer of 8 KiB each, in the script and in each of
+/// the five coroutines inside each other.
 const STACK_BYTES: usize = 16 << 20;
 
 /// Memory that the server gets by with under a hundred writers, without caches that were made larger.

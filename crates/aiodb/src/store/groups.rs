@@ -74,7 +74,7 @@ struct Keys {
     /// In order and each once, as [`group_key`] has it.
     these: Arc<[u64]>,
     /// Those of them that come more than once.
-    again: Arc<[u64]>,
+    again: Box<[u64]>,
     /// Whether there is a range besides, in which any key may be.
     has_range: bool,
 }
@@ -94,7 +94,7 @@ impl Keys {
 
     /// Whether the batch changes this key more than once, or may.
     fn change_again(&self, key: u64) -> bool {
-        let several = if self.has_range { &self.these } else { &self.again };
+        let several: &[u64] = if self.has_range { &self.these } else { &self.again };
         several.binary_search(&key).is_ok()
     }
 

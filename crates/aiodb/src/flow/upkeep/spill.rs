@@ -41,7 +41,7 @@ const KEPT_SHARE: u64 = 8;
 impl<D: Device> Upkeep<D> {
     /// Does a bounded part of the work. True if there may be more to do.
     pub(crate) fn spill_hashes(&self) -> Result<bool> {
-        if self.options.read_only || !self.may_spill() && self.slot_bytes() <= self.hash_bound() {
+        if self.options.read_only || !self.may_spill() && !self.is_over_bound() {
             return Ok(false);
         }
         // Where another thread is at a step, the rest of upkeep goes on.
@@ -76,7 +76,10 @@ impl<D: Device> Upkeep<D> {
     fn help_to_spill(&self) -> Result<()> {
         let Some(mut work) = self.spilling.try_lock() else { return Ok(()) };
         self.commit.check_open()?;
-        let is_late = || self.slot_bytes() > (self.hash_bound() / 4).saturating_mul(MOST_QUARTERS);
+        let is_late = || {
+            let bytes = self.slot_bytes();
+            bytes > (self.hash_bound(bytes) / 4).saturating_mul(MOST_QUARTERS)
+        };
         if work.spill.is_some() || is_late() {
             // Where runs cannot be read or written, memory has more.
             let _ = self.spill_step(&mut work).inspect_err(|error| self.note_trouble(error));
@@ -101,7 +104,7 @@ impl<D: Device> Upkeep<D> {
 
     /// Brings places to runs until memory has no more than it is for, as far as they are old.
     pub(crate) fn bound_hashes(&self) -> Result<()> {
-        while !self.options.read_only && self.slot_bytes() > self.hash_bound() {
+        while !self.options.read_only && self.is_over_bound() {
             let mut work = self.spilling.lock();
             if !self.spill_step(&mut work)? {
                 break;
@@ -120,16 +123,22 @@ impl<D: Device> Upkeep<D> {
         self.catalog.generations().iter().map(|generation| slot_bytes_of(generation)).sum()
     }
 
-    /// What the slots of all `hash` tables may take together. Slots of a table that is gone cannot move on to files while a snapshot needs them:
+    /// What the slots of all `hash` tables may take together, which take so many now. Slots of a table that is gone cannot move on to files while a snapshot needs them:
     /// they are among what leaves less to the others.
-    fn hash_bound(&self) -> u64 {
-        self.memory.hash_bound(&self.options, self.ordered.open().count() as u64, self.slot_bytes())
+    fn hash_bound(&self, slots: u64) -> u64 {
+        self.memory.hash_bound(&self.options, self.ordered.open().count() as u64, slots)
+    }
+
+    fn is_over_bound(&self) -> bool {
+        let bytes = self.slot_bytes();
+        bytes > self.hash_bound(bytes)
     }
 
     /// Notes after a step in which a spill has come so many shards further whether writers are slowed, and how many keys they may add before the
     /// next one ends. Where there is no spill, memory has more.
     fn admit(&self, work: &SpillWork<D>, shards: usize) {
-        let (bytes, bound) = (self.slot_bytes(), self.hash_bound());
+        let bytes = self.slot_bytes();
+        let bound = self.hash_bound(bytes);
         let under_way = work.spill.as_ref().filter(|_| is_crowded(bytes, bound));
         self.spilling.set_crowded(under_way.is_some());
         self.spilling.admission.admit(under_way.map(|under_way| {
@@ -173,7 +182,8 @@ impl<D: Device> Upkeep<D> {
         self.spilling.set_begun();
         work.leave_gone();
         let tables: Vec<_> = self.catalog.generations().into_iter().filter(|table| !table.is_gone()).collect();
-        let (bytes, bound) = (tables.iter().map(|table| slot_bytes_of(table)).sum(), self.hash_bound());
+        let bytes = tables.iter().map(|table| slot_bytes_of(table)).sum();
+        let bound = self.hash_bound(bytes);
         let is_behind =
             |table: &Arc<Generation>| self.spilled.table(table.id).is_some_and(|runs| runs.runs() >= MOST_RUNS);
         // What keeps runs from being merged keeps no place in memory.

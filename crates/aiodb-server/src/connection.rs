@@ -16,7 +16,7 @@ use crate::command::{Call, Run, Server};
 use crate::execution;
 use crate::refusal::{Refusal, words};
 use crate::reply::{Output, Reply};
-use crate::request::{Decoder, Fault};
+use crate::request::{Decoder, Fault, Request};
 use crate::session::Session;
 use crate::stream::Stream;
 
@@ -55,8 +55,9 @@ pub(crate) struct Connection {
     decoder: Decoder,
     buffer: BytesMut,
     output: Output,
-    /// A call that cannot go with those before it.
-    waiting: Option<Call>,
+    /// A request that cannot go with those before it. Its client may take long to take their replies: whether it may be carried out is
+    /// asked again then.
+    waiting: Option<Request>,
     /// Commands that the next group may have, by how long the replies of the last ones were.
     most: usize,
 }
@@ -120,12 +121,13 @@ impl Connection {
     fn next_group(&mut self) -> Group {
         let mut group = Group { replies: Vec::new(), calls: Vec::new(), fault: None };
         let mut bytes = 0;
-        if let Some(call) = self.waiting.take() {
-            group.add(call);
-        }
         while group.is_open() && group.replies.len() < self.most && bytes < GROUP_BYTES && !self.session.is_ending {
             let is_known = !self.session.must_log_in(&self.server.acl);
-            match self.decoder.next(&mut self.buffer, is_known) {
+            let next = match self.waiting.take() {
+                Some(request) => Ok(Some(request)),
+                None => self.decoder.next(&mut self.buffer, is_known),
+            };
+            match next {
                 Ok(None) => break,
                 Err(fault) => {
                     group.fault = Some(fault);
@@ -134,7 +136,7 @@ impl Connection {
                 Ok(Some(request)) => match admit(&self.server, &mut self.session, request) {
                     Admitted::Answered(reply) => group.replies.push(Some(reply)),
                     Admitted::Call(call) if !is_grouped(&call) && !group.calls.is_empty() => {
-                        self.waiting = Some(call);
+                        self.waiting = Some(call.arguments);
                         break;
                     }
                     Admitted::Call(call) => {

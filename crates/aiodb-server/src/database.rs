@@ -50,7 +50,12 @@ impl DatabaseTables {
         let (numbers, expiring) = (Mutex::default(), Expiring::default());
         let tables =
             DatabaseTables { db: db.clone(), number, keys, elements, changing: Mutex::default(), numbers, expiring };
-        tables.cache_values(tables.modes())?;
+        let modes = tables.modes();
+        if let Some(elements) = tables.elements().filter(|elements| elements.modes() != modes) {
+            // One of both was given other modes by itself.
+            db.set_modes_of_tables(&[(elements.name(), modes)])?;
+        }
+        tables.cache_values(modes)?;
         Ok(tables)
     }
 
@@ -163,3 +168,6 @@ fn ordered_table(db: &Db, name: &str, modes: TableModes) -> aiodb::Result<Table>
         _ => db.table_or_create(name, IndexKind::default()),
     }
 }
+
+#[cfg(test)]
+mod tests;

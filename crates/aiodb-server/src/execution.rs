@@ -227,15 +227,16 @@ fn plan(session: &Session, calls: &[Call], watch: Option<&Watch>) -> Plan {
     }
     let is_whole = calls.iter().any(|call| !call.names_keys());
     let is_transaction = watch.is_some();
-    // Several reads show one moment under a claim only.
-    let reads_several =
+    // Several reads show one moment under a claim only. Without it, of two calls the later one might show an older moment: the keys are
+    // read in no order.
+    let reads_several = reads.len() > 1
         || calls.iter().any(|call| call.reads_elements() || call.command.keys.of(&call.arguments).nth(1).is_some());
     let watched = watch.into_iter().flat_map(Watch::keys).map(|key| (key, false));
     // A script does not say whether it writes, nor does it name all keys.
     let has_script = || calls.iter().any(|call| matches!(call.command.run, Run::Script(_)));
     let claim = if is_whole && (writes || is_transaction || has_script()) {
         Claim::Everything
-    } else if writes || is_transaction || reads_several() {
+    } else if writes || is_transaction || reads_several {
         Claim::on_keys(keys.iter().map(|(key, is_write)| (key, *is_write)).chain(watched))
     } else {
         Claim::Nothing

@@ -77,12 +77,14 @@ impl Saves {
         }
     }
 
-    /// Waits until no backup runs.
-    pub(crate) fn finish(&self) {
+    /// Waits for the backup in the background, which fails soon once the store is closed. Whether there was one under way, and it failed.
+    pub(crate) fn finish(&self) -> bool {
+        let was_running = self.shown.is_running.load(Ordering::SeqCst);
         let thread = self.thread.lock().expect("no code panics while it holds the thread").take();
         if let Some(thread) = thread {
             thread.join().expect("the thread of a backup does not panic");
         }
+        was_running && self.shown.has_failed.load(Ordering::Relaxed)
     }
 
     fn begin(&self) -> Result<&Path, Refusal> {

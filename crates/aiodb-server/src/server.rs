@@ -143,8 +143,12 @@ pub fn serve(config: Config, log: impl Fn(&LogLine) + Send + Sync + 'static) -> 
     let outcome = runtime.block_on(accept_all(&server, listeners));
     // Connections that still run have had their time.
     runtime.shutdown_timeout(LAST_REPLIES);
-    server.saves.finish();
-    server.keyspace.close()?;
+    // A backup that still runs ends with the store: the restore points before it stay.
+    let closed = server.keyspace.close();
+    if server.saves.finish() {
+        server.log.say("the backup under way was given up");
+    }
+    closed?;
     server.log.say("the store is closed");
     outcome
 }

@@ -155,7 +155,10 @@ impl Cache {
                 Fitted::Wholly => fitting += 1,
                 Fitted::Partly => fitting = 0,
                 // The other shard has the budget already. This one's memory goes back here, without the lock.
-                Fitted::Replaced(before) => (fitting, bytes) = (fitting + 1, bytes + before.memory_bytes()),
+                Fitted::Replaced(mut before) => {
+                    (fitting, bytes) = (fitting + 1, bytes + before.memory_bytes());
+                    before.give_back_all();
+                }
             }
         }
         self.next.store(at, Ordering::Relaxed);

@@ -431,9 +431,9 @@ fn no_merge_operator(name: Option<&str>) -> String {
 const FULL: [io::ErrorKind; 2] = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
 
 impl Error {
-    /// Whether there was no space for something.
+    /// Whether there was no space for something: on the disk, or in the store, which has a limit of its own. Deletes and reclaim make some.
     pub(crate) fn is_full(&self) -> bool {
-        matches!(self, Error::DiskFull { .. })
+        matches!(self, Error::DiskFull { .. } | Error::StoreFull { .. })
     }
 
     /// Whether stored bytes could not be read: they are damaged, or the device does not give them.

@@ -234,6 +234,8 @@ pub(crate) struct Segments<D: Device> {
     /// How many segments were asked for: taken, or missed by a writer that had to wait. Relaxed, like the next: it only steers how
     /// many are made ahead.
     asked_for: AtomicUsize,
+    /// The most that there may be. Relaxed: only tests change it.
+    most: AtomicUsize,
     /// How many are to be there ahead of need.
     ahead: AtomicUsize,
     /// How many segments' space is lent, see [`Segments::lend_one`]. Relaxed: it is raised under `making`, under which it is read; a
@@ -282,6 +284,7 @@ impl<D: Device> Segments<D> {
             pool,
             making: Mutex::default(),
             asked_for: AtomicUsize::new(0),
+            most: AtomicUsize::new(MAX_SEGMENTS.min((MAX_LOG_BYTES / segment_bytes) as usize)),
             ahead: AtomicUsize::new(1),
             lent: AtomicU32::new(0),
             checkpoint_refused: AtomicBool::new(false),

@@ -205,6 +205,10 @@ pub enum Bug {
     BatchSeenBetween,
     /// A scan takes its moment for that of a table which another may have replaced by then.
     ScanOfTableThatIsGone,
+    /// A table that is emptied is gone before its name is that of the next one.
+    TableGoneBeforeItsName,
+    /// Tables that are swapped get their names one after the other.
+    SwapNameByName,
     /// Who goes through a `hash` table asks before the shard's lock whether there are runs.
     RunsAskedEarly,
     /// Modes of a table that were acknowledged wait for the next checkpoint.
@@ -364,7 +368,7 @@ mod switch {
 
         /// Bugs that several threads run into: `tests/interleavings/` and the one of epochs find them. The simulator sees
         /// the bugs that need no more than a write that waits while another thread goes on.
-        pub const OF_THREADS: [Bug; 27] = [
+        pub const OF_THREADS: [Bug; 29] = [
             Bug::EpochMovesUnderReaders,
             Bug::DeleteGoneEarly,
             Bug::LateBaseHidesOperands,
@@ -392,6 +396,8 @@ mod switch {
             Bug::RunsAskedEarly,
             Bug::BatchSeenBetween,
             Bug::ScanOfTableThatIsGone,
+            Bug::TableGoneBeforeItsName,
+            Bug::SwapNameByName,
         ];
     }
 }

@@ -2,9 +2,9 @@
 
 use resp_rs::resp2::Frame;
 
-use crate::client::{Client, received, text, until};
+use crate::client::{Client, encode, received, text, until};
 use crate::raw::{RawPair, agree_in_both_versions};
-use crate::server::Both;
+use crate::server::{Both, Server};
 
 const SCRIPT: &str = "
     acl whoami
@@ -420,4 +420,28 @@ fn connections_end_with_their_users_and_channels() {
         assert!(own.receive().is_err());
         until("a connection stays", || admin.text(&["client", "list"]).lines().count() == 1);
     }
+}
+
+/// Calls that are carried out together come before one that is not; until their replies are taken it waits.
+#[test]
+fn a_command_that_waits_has_the_rights_of_when_it_is_carried_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(&dir.path().join("store"), &[]);
+    let [mut admin, mut client] = [server.client(), server.client()];
+    admin.call(&["set", "film", &"x".repeat(8 << 20)]);
+    admin.call(&["acl", "setuser", "alice", "on", "nopass", "+@all", "~*"]);
+    assert_eq!(client.text(&["auth", "alice", "x"]), "OK");
+    let mut pipeline = encode(&["get", "film"]).repeat(5);
+    pipeline.extend(encode(&["keys", "*"]));
+    client.send(&pipeline).unwrap();
+    until("no reply waits to be taken", || {
+        let list = admin.text(&["client", "list"]);
+        list.lines().any(|line| line.contains(" user=alice ") && !line.contains(" omem=0 "))
+    });
+    assert_eq!(admin.text(&["acl", "setuser", "alice", "-keys"]), "OK");
+    for _ in 0..5 {
+        assert_eq!(received(&mut client).len(), 8 << 20);
+    }
+    assert!(received(&mut client).starts_with("-NOPERM"));
+    assert!(server.stop().1);
 }

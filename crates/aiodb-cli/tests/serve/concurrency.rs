@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use resp_rs::resp2::Frame;
 
-use crate::client::encode;
+use crate::client::{encode, received};
 use crate::server::Server;
 
 const CLIENTS: usize = 8;
 const ROUNDS: usize = 150;
+const WRITES: usize = 5000;
 
 fn no_update_is_lost(dir: &Path, durability: &str) {
     let server = Server::start(dir, &["--durability", durability]);
@@ -146,5 +148,37 @@ fn replies_come_in_the_order_of_their_commands() {
     client.send(&pipeline).unwrap();
     for expected in expected {
         assert_eq!(crate::client::text(&client.receive().unwrap()), expected);
+    }
+}
+
+/// Each write gives both keys the same number: what is asked later is never older.
+#[test]
+fn what_a_pipeline_asks_later_is_not_older() {
+    for cache_bytes in ["1048576", "0"] {
+        let dir = tempfile::tempdir().unwrap();
+        let server = Server::start(&dir.path().join("store"), &["--cache-bytes", cache_bytes]);
+        let mut writer = server.client();
+        writer.call(&["mset", "x", "0", "y", "0"]);
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for number in 0..CLIENTS {
+                let (mut client, is_over) = (server.client(), &is_over);
+                scope.spawn(move || {
+                    let keys = if number % 2 == 0 { ["x", "y"] } else { ["y", "x"] };
+                    let pipeline = keys.map(|key| encode(&["get", key])).concat();
+                    while !is_over.load(Ordering::Relaxed) {
+                        client.send(&pipeline).unwrap();
+                        let [first, later] = keys.map(|_| received(&mut client).parse::<u64>().unwrap());
+                        assert!(first <= later, "{} is {first}, and {} is {later} after that", keys[0], keys[1]);
+                    }
+                });
+            }
+            for number in 1..WRITES {
+                let number = number.to_string();
+                writer.call(&["mset", "x", &number, "y", &number]);
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
+        assert!(server.stop().1);
     }
 }

@@ -56,3 +56,19 @@ fn commands_that_name_what_they_need_never_wait() {
     assert_eq!(replies[5], Reply::Array(vec![element("l"), both("b", "c")]));
     server.keyspace.close().unwrap();
 }
+
+#[test]
+fn reads_of_several_keys_are_under_a_claim() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, session) = start(dir.path());
+    let claims = |lines: &[&str]| plan(&session, &calls(&server, lines), None).claim;
+    for one in [&["get x"][..], &["get x", "get x", "strlen x"], &["exists x", "ping"]] {
+        assert_eq!(claims(one), Claim::Nothing, "{one:?}");
+    }
+    let keys = ["x", "y"].map(|name| session.key(&name.into()));
+    let both = Claim::on_keys(keys.iter().map(|key| (key, false)));
+    for several in [&["get y", "get x"][..], &["mget x y"], &["get x", "ping", "type y"]] {
+        assert_eq!(claims(several), both, "{several:?}");
+    }
+    server.keyspace.close().unwrap();
+}

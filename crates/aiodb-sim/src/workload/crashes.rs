@@ -109,8 +109,12 @@ impl Maker {
         let (skip, call) = (self.random.u64(..6), [Call::Read, Call::Write, Call::Sync][self.random.usize(..3)]);
         match self.trouble {
             Trouble::None => None,
-            Trouble::Errors => (self.random.u8(..2) == 0)
-                .then(|| Action::Fault(call, Effect::Fail, skip, self.random.u64(1..3), files)),
+            Trouble::Errors => (self.random.u8(..2) == 0).then(|| {
+                // Some reads find no memory: what they were for is not to be taken for damaged.
+                let is_short = call == Call::Read && skip % 2 == 1;
+                let effect = if is_short { Effect::Shortage } else { Effect::Fail };
+                Action::Fault(call, effect, skip, self.random.u64(1..3), files)
+            }),
             Trouble::FullDisk => Some(Action::Capacity(match self.random.u8(..3) {
                 0 => None,
                 _ => Some(self.random.u64(..3)),

@@ -221,6 +221,16 @@ impl Shard {
         }
     }
 
+    /// Gives its memory back to the system, but for blocks of which a thread has an entry: all blocks that came together lie in one mapping, which
+    /// goes with the last of them. To be dropped then.
+    pub(super) fn give_back_all(&mut self) {
+        for block in 0..self.blocks.count() as u32 {
+            if self.blocks.empty(block) {
+                self.blocks.give_back(block);
+            }
+        }
+    }
+
     pub(super) fn get(&self, hash: u64, place: Place) -> Option<Cached> {
         let cached = self.blocks.cached(self.find(hash, place)?);
         cached.ask_for();

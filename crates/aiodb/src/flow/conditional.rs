@@ -192,7 +192,10 @@ impl<D: Device> WritePath<D> {
             generations.push(generation);
         }
         if !planted::is_on(Bug::WaitingWriteOverlooked) {
-            self.wait_published(&stripes)?;
+            // Alone, it waits for nothing that comes later.
+            if !self.wait_published(&stripes, turn.is_some())? {
+                return Ok(Attempt::Overtaken);
+            }
         }
         for (number, (requirement, generation)) in requirements.iter().zip(&generations).enumerate() {
             self.check_requirement(number, requirement, generation)?;
@@ -227,8 +230,10 @@ impl<D: Device> WritePath<D> {
     }
 
     /// Waits until the stripes have no record that is appended and not published: one of another thread that is about
-    /// to publish it, or one in a batch that is still to be written.
-    fn wait_published(&self, stripes: &[usize]) -> Result<()> {
+    /// to publish it, or one in a batch that is still to be written. False if all batches are published that there were at first, and
+    /// others have come meanwhile: without an end of these, there may be no end of waiting, unless the caller `is_alone`.
+    fn wait_published(&self, stripes: &[usize], is_alone: bool) -> Result<bool> {
+        let mut last = None;
         for glance in 0.. {
             if self.commit.stripes.are_published(stripes) {
                 break;
@@ -239,6 +244,12 @@ impl<D: Device> WritePath<D> {
                 continue;
             }
             let state = self.commit.lock();
+            // A batch that has failed meanwhile is followed by no other.
+            self.commit.check()?;
+            let last = *last.get_or_insert(state.last_begun());
+            if self.commit.completed() >= last && !is_alone {
+                return Ok(self.commit.stripes.are_published(stripes));
+            }
             if state.busy {
                 drop(self.wait_idle(state));
             } else if state.open.as_ref().is_some_and(|open| open.sync_wanted) {
@@ -248,6 +259,6 @@ impl<D: Device> WritePath<D> {
                 yield_now();
             }
         }
-        Ok(())
+        Ok(true)
     }
 }

@@ -69,6 +69,7 @@ impl<D: Device> AppendPath<D> {
         state.busy = true;
         let dirty = std::mem::take(&mut state.dirty);
         let (written, sequence) = (self.commit.completed(), state.completed_end.1 - 1);
+        let at_end = state.end.segment;
         drop(state);
         let leading = Leading(self);
         let outcome = self.sync_segments(&dirty);
@@ -82,6 +83,10 @@ impl<D: Device> AppendPath<D> {
             Err(error) => return Err(self.fail_batch(error.clone())),
         }
         let mut state = self.commit.lock();
+        if let Some(left) = self.segments.find(at_end).filter(|segment| segment.state() != State::Active) {
+            // The log has gone on in another one meanwhile, as after a batch.
+            left.file.let_go();
+        }
         self.become_idle(&mut state);
         // Writers that came to the open batch meanwhile wait for a leader.
         let next = state.waited_for();

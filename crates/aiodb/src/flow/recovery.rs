@@ -23,7 +23,7 @@ use crate::format::manifest::{Manifest, ManifestTable, damage_error};
 use crate::format::place::beside_bytes;
 use crate::format::position::Position;
 use crate::format::record::{Kind, Origin, Record, decode_chunks};
-use crate::format::segment::{BATCH_CONTINUES, BATCH_MOVES, SegmentHeader};
+use crate::format::segment::{BATCH_CONTINUES, BATCH_MOVES, HEADER_BYTES, SegmentHeader};
 use crate::format::settings::Settings;
 use crate::index::hash::HashIndex;
 use crate::io::{Device, UNIT_BYTES};
@@ -110,7 +110,13 @@ impl<D: Device> Engine<D> {
             if !planted::is_on(Bug::RecoveryUnflushed) {
                 self.flush()?;
             }
-            self.commit.use_buffers(self.map_buffers()?);
+            let mut buffers = self.map_buffers()?;
+            // The log has all that was in them. A header that stayed would be taken for the batch of its number if this process dies too.
+            buffers.iter_mut().for_each(|buffer| buffer[..HEADER_BYTES].fill(0));
+            // No rule says which of them has the first batch.
+            let last = buffers.len() - 1;
+            buffers.swap(0, leap as usize % 2 * last);
+            self.commit.use_buffers(buffers);
         }
         recovered.rebuilt |= tail.is_read_again.get();
         self.ordered.open().for_each(|ordered| ordered.set_incomplete(false));

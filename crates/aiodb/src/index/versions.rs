@@ -100,6 +100,11 @@ impl Versions {
             self.count.fetch_add(1, Ordering::AcqRel);
             self.load.fetch_add(load, Ordering::Relaxed);
         }
+        self.freeze_if_full(&mut state);
+    }
+
+    /// Makes the list a layer if it is as long as it may be.
+    fn freeze_if_full(&self, state: &mut State) {
         if self.spill.as_ref().is_some_and(|spill| state.load >= spill.list_load()) {
             state.freeze();
             self.pruned_to.store(0, Ordering::Relaxed);

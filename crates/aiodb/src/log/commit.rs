@@ -126,6 +126,11 @@ impl<T> CommitState<T> {
         self.open.as_ref().filter(|open| open.waiters > 0).map(|open| open.batch.start.number)
     }
 
+    /// The last batch that has any records, written or not; the open one counts before it has some.
+    pub(crate) fn last_begun(&self) -> u64 {
+        self.open.as_ref().map_or(self.end.batch, |open| open.batch.start.number)
+    }
+
     /// The last sequence given to a record.
     pub(crate) fn appended_sequence(&self) -> u64 {
         self.next_sequence + self.open.as_ref().map_or(0, |open| u64::from(open.batch.records())) - 1

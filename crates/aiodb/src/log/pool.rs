@@ -89,6 +89,13 @@ impl Pool {
         stripe.absent.first().map_or((stripe.next, false), |absent| (*absent, true))
     }
 
+    /// How many segments of a directory can be made, or filled again, with numbers below this one.
+    pub(super) fn to_make(&self, ordinal: usize, most: usize) -> u64 {
+        let stripe = &self.directories[ordinal];
+        let unused = most.saturating_sub(stripe.next as usize).div_ceil(self.directories.len());
+        (stripe.absent.len() + unused) as u64
+    }
+
     /// Free segments that a directory can give; -1 for the first one means that it lacks the segment for checkpoints.
     fn to_give(&self, ordinal: usize) -> isize {
         self.free_in(ordinal) as isize - isize::from(ordinal == 0)

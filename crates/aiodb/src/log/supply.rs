@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::pool::Pool;
-use super::{MAX_LOG_BYTES, MAX_SEGMENTS, Segment, Segments, State, UNFILLED_END};
+use super::{Segment, Segments, State, UNFILLED_END};
 use crate::format::segment::{self, SegmentHeader};
 use crate::io::{Access, AlignedBuffer, Device, File, WriteSync};
 use crate::planted::{self, Bug};
@@ -147,17 +147,34 @@ impl<D: Device> Segments<D> {
         }
         let free = pool.free_count() as u64 * self.segment_bytes;
         let wanted = (RESERVED_SEGMENTS as u64 + taken) * self.segment_bytes + reserved;
-        free >= wanted || free.saturating_add(self.unmade_bytes()) >= wanted
+        free >= wanted || free.saturating_add(self.unmade_of(pool)) >= wanted
     }
 
     /// Bytes of the segments that can still be made in one of the directories.
     pub(crate) fn unmade_bytes(&self) -> u64 {
+        self.unmade_of(&self.pool())
+    }
+
+    fn unmade_of(&self, pool: &Pool) -> u64 {
         let reserved = |ordinal| if ordinal == 0 { self.reserved_for_indexes.load(Ordering::Relaxed) } else { 0 };
+        let most = self.most_segments();
         let free = |(ordinal, path): (usize, &std::path::PathBuf)| {
             // Where the system cannot say how much is free, a segment is refused when it does not fit.
-            self.device.free_bytes(path).map_or(u64::MAX, |free| free.saturating_sub(reserved(ordinal)))
+            let on_disk = self.device.free_bytes(path).map_or(u64::MAX, |free| free.saturating_sub(reserved(ordinal)));
+            on_disk.min(pool.to_make(ordinal, most).saturating_mul(self.segment_bytes))
         };
         self.directories.iter().enumerate().map(free).max().unwrap_or(0)
+    }
+
+    /// The most segments that a store may have: a slot of a `hash` index can point into no longer log.
+    fn most_segments(&self) -> usize {
+        self.most.load(Ordering::Relaxed)
+    }
+
+    /// Bounds the segments by so many.
+    #[cfg(all(test, not(feature = "shuttle")))]
+    pub(crate) fn bound(&self, most: usize) {
+        self.most.store(most, Ordering::Relaxed);
     }
 
     /// Makes a segment for a writer that has found none beyond the reserve, unless one is there by now: it may just have been made.
@@ -361,7 +378,7 @@ impl<D: Device> Segments<D> {
             match self.create_in(ordinal) {
                 Err(error @ (Error::DiskFull { .. } | Error::StoreFull { .. })) => {
                     // A full disk can be made empty again, the limit of the store stays.
-                    refusal = refusal.filter(Error::is_full).or(Some(error));
+                    refusal = refusal.filter(|first| matches!(first, Error::DiskFull { .. })).or(Some(error));
                 }
                 made => return made,
             }
@@ -380,7 +397,7 @@ impl<D: Device> Segments<D> {
             return Err(self.full());
         }
         let (number, absent) = self.pool().next_to_make(ordinal);
-        let most = MAX_SEGMENTS.min((MAX_LOG_BYTES / self.segment_bytes) as usize);
+        let most = self.most_segments();
         if number as usize >= most {
             return Err(Error::StoreFull { path: self.root(), max_bytes: most as u64 * self.segment_bytes });
         }

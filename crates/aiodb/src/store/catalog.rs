@@ -176,21 +176,13 @@ impl TableSlot {
         self.with_settings(|settings| settings.kind)
     }
 
-    fn set(&self, generation: Arc<Generation>) {
-        *self.write() = Current::Generation(generation);
-    }
-
-    fn set_gone(&self) {
-        let settings = self.with_settings(Settings::clone);
-        *self.write() = Current::Gone(settings);
+    /// Keeps all handles from asking what has the name. The caller has the catalog for itself, and may hold other names.
+    fn hold(&self) -> RwLockWriteGuard<'_, Current> {
+        self.current.write_one_more().expect("no code panics while it holds a table")
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Current> {
         self.current.read().expect("no code panics while it holds a table")
-    }
-
-    fn write(&self) -> RwLockWriteGuard<'_, Current> {
-        self.current.write().expect("no code panics while it holds a table")
     }
 }
 
@@ -391,13 +383,16 @@ impl Catalog {
         self.add_features(settings.features());
         let generation = Arc::new(Generation::new(id, settings.clone(), self.segment_bytes, &self.accounts));
         let slot = tables.by_name.get(name).cloned();
-        let old = slot.as_deref().and_then(Self::id).and_then(|old| tables.remove(old));
+        let old = slot.as_deref().and_then(Self::id);
+        // Nobody finds the old one once it is gone: what he wrote would be in no table, and he would read what it had.
+        let held = slot.as_deref().filter(|_| !planted::is_on(Bug::TableGoneBeforeItsName)).map(TableSlot::hold);
+        let old = old.and_then(|old| tables.remove(old));
         if let Some(old) = old.as_ref().filter(|_| !planted::is_on(Bug::ModesLostByTruncate)) {
             generation.set_modes(old.modes());
         }
         tables.by_id.insert(id, Arc::clone(&generation));
-        match slot {
-            Some(slot) => slot.set(generation),
+        match &slot {
+            Some(slot) => *held.unwrap_or_else(|| slot.hold()) = Current::Generation(generation),
             None => self.add_slot(&mut tables, name, generation),
         }
         old
@@ -415,8 +410,10 @@ impl Catalog {
         let mut tables = self.write();
         let slot = tables.by_name.get(name).filter(|slot| Self::id(slot) == Some(id)).cloned()?;
         tables.by_name.remove(name);
+        let settings = slot.with_settings(Settings::clone);
+        let mut held = slot.hold();
         let old = tables.remove(id);
-        slot.set_gone();
+        *held = Current::Gone(settings);
         old
     }
 

@@ -48,9 +48,18 @@ impl<D: Device> Drop for HeldForCheckpoint<'_, D> {
 pub(crate) struct SpillWork<D: Device> {
     pub(crate) spill: Option<SpillUnderWay<D>>,
     pub(crate) merge: Option<(Arc<Generation>, SpilledMerge<D>)>,
-    /// Tables of which memory has kept all in the last spill, since older runs could not be read or every tag had changed, and the bytes of
-    /// their slots then.
-    pub(crate) kept: BTreeMap<u32, u64>,
+    /// Tables of which memory has kept all in the last spill, since older runs could not be read or every tag had changed.
+    pub(crate) kept: BTreeMap<u32, Kept>,
+}
+
+/// When memory has kept all of a table: until something has changed, a spill would be in vain again.
+#[derive(Clone, Copy)]
+pub(crate) struct Kept {
+    /// What its slots took then, and what those of all tables might take.
+    pub(crate) slot_bytes: u64,
+    pub(crate) bound: u64,
+    /// In milliseconds of the device's clock, where the reason may pass.
+    pub(crate) until_ms: u64,
 }
 
 /// A spill of a table.
@@ -59,6 +68,8 @@ pub(crate) struct SpillUnderWay<D: Device> {
     pub(crate) spill: Spill<D>,
     /// Places from before this one are old. Everything from before it was published when the spill began.
     pub(crate) before: Age,
+    /// Whether a step has failed for a reason that may pass.
+    pub(crate) has_lacked: bool,
 }
 
 impl<D: Device> Default for Spilling<D> {

@@ -80,9 +80,26 @@ impl Sums {
         Sums { shards, held, most_bytes: AtomicU64::new(MOST_BYTES) }
     }
 
-    /// Bounds what they take by the budget of the store. Where they take more, some leave as others come.
+    /// Bounds what they take by the budget of the store. Where they take more, some leave.
     pub(crate) fn set_budget(&self, budget_bytes: u64) {
-        self.most_bytes.store(MOST_BYTES.min(budget_bytes / BUDGET_SHARE), Ordering::Relaxed);
+        let most_bytes = MOST_BYTES.min(budget_bytes / BUDGET_SHARE);
+        if self.most_bytes.swap(most_bytes, Ordering::Relaxed) > most_bytes {
+            self.shards.iter().for_each(|shard| self.bound(&mut lock(shard)));
+        }
+    }
+
+    /// Has some values of a shard leave, if they take too much.
+    fn bound(&self, shard: &mut Shard) {
+        let most = self.most_bytes.load(Ordering::Relaxed) / SHARDS as u64;
+        let before = shard.bytes;
+        // Each goes round once at most, and the one that was used last stays.
+        for _ in 0..2 * shard.order.len() {
+            if shard.bytes <= most || shard.order.len() == 1 {
+                break;
+            }
+            shard.evict();
+        }
+        self.held.change(before, shard.bytes);
     }
 
     /// The last value that was kept of a key.
@@ -95,7 +112,6 @@ impl Sums {
 
     /// Keeps a value, unless a later one of the key is there.
     pub(crate) fn insert(&self, (table, hash): (u32, u64), key: &[u8], sum: Sum) {
-        let most = self.most_bytes.load(Ordering::Relaxed) / SHARDS as u64;
         let mut shard = self.shard(hash);
         let before = shard.bytes;
         match shard.known.get_mut(&(table, hash)) {
@@ -113,20 +129,18 @@ impl Sums {
                 shard.order.push_back((table, hash));
             }
         }
-        // Each goes round once at most, and the one that was used last stays.
-        for _ in 0..2 * shard.order.len() {
-            if shard.bytes <= most || shard.order.len() == 1 {
-                break;
-            }
-            shard.evict();
-        }
         self.held.change(before, shard.bytes);
+        self.bound(&mut shard);
     }
 
     fn shard(&self, hash: u64) -> MutexGuard<'_, Shard> {
         // The lowest bits: the highest ones choose a shard of the index.
-        self.shards[hash as usize % SHARDS].lock().expect("no code panics while it holds these values")
+        lock(&self.shards[hash as usize % SHARDS])
     }
+}
+
+fn lock(shard: &Mutex<Shard, { Rank::Sums as u8 }>) -> MutexGuard<'_, Shard> {
+    shard.lock().expect("no code panics while it holds these values")
 }
 
 #[cfg(all(test, not(feature = "shuttle")))]

@@ -109,7 +109,7 @@ ranks! {
     Gone,
     /// The names of tables: `Catalog::tables`.
     Tables,
-    /// The generation of one table: `TableSlot::current`.
+    /// The generation of one table: `TableSlot::current`. A thread that has `Tables` for itself may hold several.
     Current,
     /// When the records of one segment expire.
     Expiring,
@@ -177,10 +177,19 @@ mod held {
 
     impl Held {
         pub(crate) fn note(rank: u8) -> Held {
+            Held::note_unless(rank, |other| other >= rank)
+        }
+
+        /// [`Held::note`] of a lock of which the thread may hold others of its rank.
+        pub(crate) fn note_one_more(rank: u8) -> Held {
+            Held::note_unless(rank, |other| other > rank)
+        }
+
+        fn note_unless(rank: u8, is_later: impl Fn(u8) -> bool) -> Held {
             // A thread that ends has no list any more.
             let _ = HELD.try_with(|held| {
                 let mut held = held.borrow_mut();
-                if let Some(later) = held.iter().find(|other| **other >= rank) {
+                if let Some(later) = held.iter().find(|other| is_later(**other)) {
                     let later = *later;
                     drop(held);
                     let (rank, later) = (NAMES[usize::from(rank)], NAMES[usize::from(later)]);
@@ -226,6 +235,11 @@ mod held {
     impl Held {
         #[inline]
         pub(crate) fn note(_rank: u8) -> Held {
+            Held
+        }
+
+        #[inline]
+        pub(crate) fn note_one_more(_rank: u8) -> Held {
             Held
         }
 
@@ -356,6 +370,13 @@ impl<T, const RANK: u8> RwLock<T, RANK> {
     #[inline]
     pub(crate) fn write(&self) -> LockResult<RwLockWriteGuard<'_, T>> {
         let held = Held::note(RANK);
+        map(self.0.write(), |inner| RwLockWriteGuard { inner, _held: held })
+    }
+
+    /// [`RwLock::write`] for a thread that may hold other locks of this rank. An earlier lock, which it holds too, must see to it that there is
+    /// one such thread.
+    pub(crate) fn write_one_more(&self) -> LockResult<RwLockWriteGuard<'_, T>> {
+        let held = Held::note_one_more(RANK);
         map(self.0.write(), |inner| RwLockWriteGuard { inner, _held: held })
     }
 }

@@ -252,6 +252,7 @@ impl<D: Device, T: Device> Backup<'_, D, T> {
             let mut checksum = crc32c(&[]);
             let copied_before = self.copied_bytes;
             pump(std::slice::from_ref(job), pace, &mut |_, offset, bytes| {
+                self.engine.check_open()?;
                 checksum = crc32c_append(checksum, bytes);
                 file.write_at(bytes, offset, WriteSync::Later).map_err(|e| Error::io("write", &path, &e))?;
                 progress(copied_before + offset + bytes.len() as u64, total);

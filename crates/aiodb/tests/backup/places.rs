@@ -170,3 +170,27 @@ fn a_backup_can_be_slowed_down() {
     let least = copied as f64 / (8 << 20) as f64 * 0.8;
     assert!(began.elapsed().as_secs_f64() >= least, "{copied} bytes took {:?}", began.elapsed());
 }
+
+/// A large index is not copied to its end.
+#[test]
+fn a_backup_ends_when_the_store_is_closed() {
+    for kind in KINDS {
+        let (directory, repository) = (scratch(), scratch());
+        let (db, table) = open(directory.path(), kind, &quiet());
+        for number in 0..40_000u64 {
+            table.put_with(&number.to_be_bytes(), &value(number, 40), Durability::None).expect("a put works");
+        }
+        // Pieces are small where there is a pace.
+        let options = BackupOptions { bytes_per_second: Some(1 << 30) };
+        let mut pieces = 0;
+        let outcome = db.backup(repository.path(), &options, &mut |_, _| {
+            pieces += 1;
+            db.close().expect("a store that is read can be closed");
+        });
+        let error = refusal(outcome, "a backup of a store that is closed meanwhile");
+        assert!(matches!(error, Error::Closed), "{}: {error}", kind.name());
+        assert_eq!(pieces, 1, "{}: nothing is copied of a store that is closed", kind.name());
+        let opened = Repository::open(repository.path()).expect("the repository can be opened");
+        assert!(opened.points().is_empty(), "{}: no restore point was made", kind.name());
+    }
+}

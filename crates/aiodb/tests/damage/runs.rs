@@ -65,6 +65,41 @@ fn upkeep_and_writes_go_round_a_damaged_block() {
     assert_corruption(&found[0], &oldest, Some(UNIT), "a check");
 }
 
+/// Runs know lives of segments: nobody waits for a table that cannot be taken out of them.
+#[test]
+fn a_dropped_table_with_a_damaged_block_holds_nothing_up() {
+    let directory = scratch();
+    let options = Options { checkpoint_bytes: 1 << 20, ..quiet() };
+    let (db, table) = open(directory.path(), IndexKind::Lsm, &options);
+    put_all(&table, 0);
+    db.checkpoint().expect("a checkpoint works");
+    db.close().expect("it closes");
+    drop((db, table));
+    flip(&run_files(directory.path()).remove(0), UNIT + 100, 1);
+
+    let (db, _) = open(directory.path(), IndexKind::Lsm, &options);
+    let [kept, gone] = [("kept", IndexKind::Lsm), ("gone", IndexKind::Hash)]
+        .map(|(name, kind)| db.create_table(name, kind).expect("a table can be made"));
+    put_all(&gone, 0);
+    db.drop_table("t").expect("it can be dropped");
+    db.drop_table("gone").expect("it can be dropped");
+    for round in 1..=COMMITS {
+        put_all(&kept, round);
+        db.checkpoint().expect("a checkpoint works");
+        for _ in 0..10 {
+            db.step(Step::Upkeep).expect("upkeep goes on");
+        }
+    }
+    let stats = db.stats();
+    assert!(stats.trouble.is_some(), "the damage is said");
+    let segments = stats.segments_in_use + stats.segments_retiring;
+    // One round fills about half a segment.
+    assert!(segments < COMMITS / 3, "{segments} segments, of which {} retiring", stats.segments_retiring);
+    for number in 0..KEYS {
+        assert_eq!(kept.get(&key(number)).expect("it is sound"), Some(value(COMMITS, 100)), "{number}");
+    }
+}
+
 #[test]
 fn a_check_lists_each_damaged_block() {
     let directory = scratch();

@@ -95,6 +95,69 @@ fn interleavings_of_batches_and_swaps() {
     });
 }
 
+/// Two tables are swapped beside calls of a thread that go to one and then to the other: before these, between them, or after them.
+#[test]
+fn interleavings_of_calls_and_swaps() {
+    in_fewer_orders(RUN, |kind| {
+        let machine = Machine::new(26, kind);
+        let (db, table) = machine.open();
+        let other = db.create_table("other", kind).expect("the machine runs");
+        table.put_with(b"is", b"t", Durability::None).expect("the machine runs");
+        other.put_with(b"is", b"other", Durability::None).expect("the machine runs");
+        let swapping = thread::spawn({
+            let db = db.clone();
+            move || db.swap_tables("t", "other").expect("the machine runs")
+        });
+        let get = |table: &Table<SimDevice>, key: &[u8]| table.get(key).expect("the machine runs");
+        for round in 0..12u8 {
+            let both = [&table, &other];
+            let [first, second] = [both[usize::from(round % 2)], both[usize::from(1 - round % 2)]];
+            let names: [&[u8]; 2] = if round % 2 == 0 { [b"t", b"other"] } else { [b"other", b"t"] };
+            let found = [first, second].map(|table| get(table, b"is").expect("both have it"));
+            assert!(found != [names[1], names[1]], "the first name had changed, and the second one not yet: {found:?}");
+            if round % 4 == 0 {
+                first.put_with(&[round], b"1", Durability::None).expect("the machine runs");
+                second.put_with(&[round], b"2", Durability::None).expect("the machine runs");
+            }
+        }
+        swapping.join().expect("no thread panics");
+        for round in [0u8, 4, 8] {
+            let found = [&table, &other].map(|table| get(table, &[round]));
+            let found = found.each_ref().map(Option::as_deref);
+            // Before both puts, between them, and after them.
+            let allowed: [[Option<&[u8]>; 2]; 3] =
+                [[Some(b"1"), Some(b"2")], [None, Some(b"2")], [Some(b"2"), Some(b"1")]];
+            assert!(allowed.contains(&found), "{found:?}");
+        }
+    });
+}
+
+/// A table is emptied while another thread changes and reads it: what that has acknowledged is there, or the table is empty.
+#[test]
+fn interleavings_of_puts_and_truncates() {
+    in_fewer_orders(RUN, |kind| {
+        let machine = Machine::new(27, kind);
+        let (db, table) = machine.open();
+        table.put_with(b"key", b"0", Durability::None).expect("the machine runs");
+        let class = [Durability::None, Durability::Sync][shuttle::rand::thread_rng().gen_range(0..2)];
+        let emptying = thread::spawn({
+            let db = db.clone();
+            move || db.truncate_table("t").expect("the machine runs")
+        });
+        for version in [b"1", b"2"] {
+            let mut batch = Batch::new();
+            batch.put(&table, b"key", version).expect("it is short");
+            match shuttle::rand::thread_rng().gen_range(0..2) {
+                0 => table.put_with(b"key", version, class).map(drop).expect("the machine runs"),
+                _ => db.write_with(&batch, class).map(drop).expect("the machine runs"),
+            }
+            let found = table.get(b"key").expect("the machine runs");
+            assert!(found.as_ref().is_none_or(|found| found == version), "{found:?} after {version:?}");
+        }
+        emptying.join().expect("no thread panics");
+    });
+}
+
 /// A table is made, one emptied, one dropped and one ingested beside checkpoints. After a power cut all that was done is there.
 #[test]
 fn interleavings_of_checkpoints_and_changes_of_tables() {

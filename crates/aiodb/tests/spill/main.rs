@@ -114,6 +114,30 @@ fn a_tag_that_cannot_be_settled_for_want_of_memory_waits() {
     check(&db, &contents, KEYS, "afterwards");
 }
 
+/// The directory of runs takes no file: keys stay in memory, and segments are emptied all the same.
+#[test]
+fn the_rest_of_upkeep_goes_on_where_nothing_can_be_spilled() {
+    const KEYS: u64 = 1000;
+    let device = SimDevice::new(1);
+    device.create_dir(Path::new("/store")).expect("the machine runs");
+    let db = Db::open_on(device.clone(), "/store", options(0)).expect("the store can be made");
+    let (table, mut contents) = (table_of(&db), Contents::new());
+    device.fail(Call::Write, 0, u64::MAX, |path| path.starts_with("/store/index/spilled"));
+    for round in 0..20 {
+        (0..KEYS).for_each(|number| put(&table, &mut contents, number, value(round * KEYS + number, 500)));
+        steps(&db, Step::Write, 1);
+        steps(&db, Step::Upkeep, 10);
+    }
+    let (stats, metrics) = (db.stats(), db.metrics());
+    assert!(stats.trouble.is_some(), "it is said");
+    assert!(stats.checkpoints > 1 && metrics.reclaimed_segments > 0, "{} checkpoints", stats.checkpoints);
+    device.clear_faults();
+    spill(&db);
+    settle(&db);
+    assert!(db.stats().tables[0].index_disk_bytes > 0, "keys come to files now");
+    check(&db, &contents, KEYS, "afterwards");
+}
+
 #[test]
 fn everything_is_there_where_files_have_most_keys() {
     const KEYS: u64 = 30_000;

@@ -1,7 +1,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::format::batch::Append;
 use crate::format::manifest::Manifest;
+use crate::format::record::Kind;
 use crate::index::chain::Superseded;
 use crate::index::codec::encode_key;
 use crate::index::lmdb::LmdbIndex;
@@ -11,12 +13,13 @@ use crate::index::snapshots::Snapshots;
 use crate::io::sim::SimDevice;
 use crate::io::small_file::replace_file;
 use crate::io::{Device, Phase};
-use crate::merge::Append;
+use crate::merge;
 use crate::retention::Retention;
+use crate::store::commit::Operation;
 use crate::{Db, Durability, IndexKind, MergeOperator, MergeOperators, Options, Table, TableOptions};
 
 fn open(device: &SimDevice) -> Db<SimDevice> {
-    let merge_operators = MergeOperators::default().with(Append);
+    let merge_operators = MergeOperators::default().with(merge::Append);
     let options = Options { segment_bytes: 64 << 10, background: false, merge_operators, ..Options::default() };
     Db::open_on(device.clone(), "/store", options).expect("the store opens")
 }
@@ -181,7 +184,7 @@ fn what_runs_have_ahead_of_their_position_is_not_replayed() {
 fn what_comes_late_does_not_hide_what_runs_have() {
     let device = machine();
     let db = open(&device);
-    let merge = TableOptions { merge: Some(Append.name().to_owned()), ..IndexKind::Lsm.into() };
+    let merge = TableOptions { merge: Some(merge::Append.name().to_owned()), ..IndexKind::Lsm.into() };
     let table = db.create_table_with("t", merge).expect("a table can be made");
     put(&table, 0..4, b"old");
     db.checkpoint().expect("the machine runs");
@@ -203,4 +206,35 @@ fn what_comes_late_does_not_hide_what_runs_have() {
     assert_has(&table, 2..4, Some(b"old"));
     assert_counted(&db, "opened after a crash");
     assert_has(&table, 1..2, Some(&expected));
+}
+
+/// A process may leave the header of an open batch in which there is nothing: if the next one dies too, its batch of that number counts.
+#[test]
+fn what_a_process_has_left_of_a_batch_hides_none_of_the_next_one() {
+    for seed in 0..16 {
+        let device = SimDevice::new(seed / 2);
+        device.create_dir(Path::new("/store")).expect("a directory can be made");
+        let db = open(&device);
+        let table = db.create_table("t", IndexKind::Hash).expect("a table can be made");
+        table.put_with(b"first", b"value", Durability::Sync).expect("a put works");
+        if seed % 2 == 0 {
+            db.engine().commit.lock().buffers.reverse();
+        }
+        let append = Append::new(Kind::Put, table.slot.generation().expect("it is there").id, b"never", b"value");
+        let operation = Operation { generation: None, append, hash: 0, over: None };
+        let appended = db.engine().append(&[operation], Durability::None, None, || false);
+        assert!(appended.expect("nothing fails").is_none(), "nothing was permitted");
+        let device = device.process_death();
+        drop((db, table));
+        let db = open(&device);
+        let put = db.table("t").and_then(|table| table.put_with(b"second", b"value", Durability::None));
+        put.expect("a put works");
+        let device = device.process_death();
+        drop(db);
+        let db = open(&device);
+        for key in [&b"first"[..], b"second"] {
+            let found = db.table("t").and_then(|table| table.get(key)).expect("a get works");
+            assert_eq!(found.as_deref(), Some(&b"value"[..]), "{} with seed {seed}", key.escape_ascii());
+        }
+    }
 }

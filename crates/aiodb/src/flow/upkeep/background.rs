@@ -318,7 +318,12 @@ impl<D: Device> Engine<D> {
             self.note_trouble(&error);
             false
         });
-        let spilled = some(self.spill_hashes())? || spilled;
+        // What keeps places from coming to runs keeps nothing else from being done.
+        let of_hashes = some(self.spill_hashes()).unwrap_or_else(|error| {
+            self.note_trouble(&error);
+            false
+        });
+        let spilled = of_hashes || spilled;
         // Nothing else needs that.
         let warmed = self.warm_some().unwrap_or_else(|error| {
             self.note_trouble(&error);

@@ -110,8 +110,11 @@ impl<D: Device> Upkeep<D> {
         self.spilled.release(obsolete);
         self.commit.counters.checkpoints.fetch_add(1, Ordering::Relaxed);
         remember(&manifest)?;
-        self.remove_old_checkpoints(&manifest)?;
-        self.release_retired()
+        // The checkpoint is made, whatever becomes of the files before it.
+        for outcome in [self.remove_old_checkpoints(&manifest), self.release_retired()] {
+            let _ = outcome.inspect_err(|error| self.note_trouble(error));
+        }
+        Ok(())
     }
 
     /// Writes all files of a checkpoint; the manifests still have the names that they have until they count. Adds to `replaced` what
@@ -337,20 +340,21 @@ impl<D: Device> Upkeep<D> {
                 // them, or for the checkpoint, and so did a dropped table. Their entries are counted off here before
                 // another life is counted.
                 && !self.is_range_awaited(retired.next_sequence)
-                && (!self.is_purge_due(retired.next_table) || planted::is_on(Bug::ReusedBeforePurge))
+                && (!self.is_purge_awaited(retired.next_table) || planted::is_on(Bug::ReusedBeforePurge))
         };
         let (free, waiting): (Vec<_>, Vec<_>) = checkpoints.retired.drain(..).partition(is_free);
         checkpoints.retired = waiting;
         drop(checkpoints);
         let _phase = (!free.is_empty()).then(|| InPhase::enter(&self.device, Phase::SegmentReuse));
-        let mut free = free.into_iter();
-        while let Some(retired) = free.next() {
+        let mut refused = Ok(());
+        for retired in free {
             if let Err(error) = self.segments.release(self.segments.get(retired.number)) {
-                self.checkpointing.numbers().retired.extend(std::iter::once(retired).chain(free));
-                return Err(error);
+                // It waits with those that come later; the others are not to wait for it.
+                self.checkpointing.numbers().retired.push(retired);
+                refused = refused.and(Err(error));
             }
         }
-        Ok(())
+        refused
     }
 
     /// Loads the checkpoint of a hash index. `Ok(None)` means that it is not there.
@@ -372,8 +376,8 @@ impl<D: Device> Upkeep<D> {
             index.set_has_runs();
         }
         for hash in unsettled {
-            // No more tags than the queue has room for can have been queued.
-            let _ = self.settling.push(Unsettled::tag(generation, hash));
+            // Of all tables there may be more than the queue usually takes: their checkpoints are of different times.
+            self.settling.push_anyway(Unsettled::tag(generation, hash));
         }
         *generation.checkpointed.lock().expect("nobody else has it yet") = (number, index.changes());
         Ok(Some(()))

@@ -143,7 +143,7 @@ impl<D: Device> WritePath<D> {
             }
             let settled = self.settle(&unsettled);
             if settled.again {
-                let _ = self.settling.push(Unsettled::tag(unsettled.generation(), unsettled.hash));
+                self.settling.push_anyway(Unsettled::tag(unsettled.generation(), unsettled.hash));
             }
             if let Some(key) = settled.fold {
                 match self.gather(unsettled.generation(), key) {

@@ -45,7 +45,8 @@ impl<D: Device> ReadPath<D> {
         let mut wishes =
             Wishes { blocks: !blocks.preferred.is_empty(), values: !values.preferred.is_empty(), ..Wishes::default() };
         if wishes.blocks || wishes.values {
-            let runs = self.ordered.get(IndexKind::Lsm).map_or(0, |ordered| ordered.committed.plain_bytes());
+            let of_lsm = self.ordered.get(IndexKind::Lsm).map_or(0, |ordered| ordered.committed.plain_bytes());
+            let runs = of_lsm + self.spilled.disk_bytes();
             // An entry of the cache has a header, and its blocks have unused ends.
             wishes.all_block_bytes = runs + runs / 4;
         }

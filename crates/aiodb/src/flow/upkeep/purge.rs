@@ -33,12 +33,17 @@ impl<D: Device> Upkeep<D> {
         generation.set_gone();
         // After the change: a snapshot from before it may look at the generation.
         let hold = self.retention.stamp();
-        waiting.push(Gone { generation, hold });
+        waiting.push(Gone { generation, hold, is_unreadable: false });
     }
 
     /// Whether indexes may still refer to places that only a table needed that is gone, of those with lower ids than this one.
     pub(crate) fn is_purge_due(&self, before: u32) -> bool {
         self.purging.is_any_ready(before, |hold| self.retention.are_over(hold))
+    }
+
+    /// Like [`Upkeep::is_purge_due`], for a segment that is to begin another life.
+    pub(crate) fn is_purge_awaited(&self, before: u32) -> bool {
+        self.purging.is_any_in_segments(before, |hold| self.retention.are_over(hold))
     }
 
     /// Does a bounded part of the work where too much of it waits.
@@ -74,7 +79,17 @@ impl<D: Device> Upkeep<D> {
                 }
                 purge.shards == SHARDS
             }
-            TableIndex::Ordered => self.making_room(|| self.purge_keys(purge))?,
+            TableIndex::Ordered => match self.making_room(|| self.purge_keys(purge)) {
+                Err(error) if error.is_unreadable() => {
+                    // Others are not to wait for it.
+                    if !error.is_passing() {
+                        self.purging.set_unreadable(purge.generation.id);
+                    }
+                    *current = None;
+                    return Err(error);
+                }
+                purged => purged?,
+            },
         };
         if done {
             let id = purge.generation.id;

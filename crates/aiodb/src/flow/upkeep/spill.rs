@@ -3,16 +3,16 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use crate::Result;
 use crate::format::location::Location;
 use crate::index::hash::{HashIndex, SHARDS};
 use crate::index::runs::spilled::{Above, Progress, Spill, SpilledMerge};
 use crate::io::{Device, InPhase, Phase};
 use crate::store::catalog::{Generation, TableIndex};
 use crate::store::settling::Unsettled;
-use crate::store::spilling::{Age, SpillUnderWay, SpillWork};
+use crate::store::spilling::{Age, Kept, SpillUnderWay, SpillWork};
 use crate::store::upkeep::Upkeep;
 use crate::sync::yield_now;
+use crate::{Error, Result};
 
 /// So many slots are looked at to tell how old the slots of an index are; fewer are looked at all.
 const SAMPLED_SLOTS: usize = 64 << 10;
@@ -35,8 +35,11 @@ const MOST_RUNS: usize = 16;
 /// A spill is worth it where so many parts of an index are old: else its runs would be many and small.
 const LEAST_SHARE: usize = 8;
 
-/// A table of which memory has kept all is tried again when it takes one part in so many of the bound more.
+/// A table of which memory has kept all is tried again when it takes one part in so many of the bound more, or the bound is lower...
 const KEPT_SHARE: u64 = 8;
+
+/// ...or, where the system lacked memory or descriptors then, after so long.
+const KEPT_MS: u64 = 5_000;
 
 impl<D: Device> Upkeep<D> {
     /// Does a bounded part of the work. True if there may be more to do.
@@ -44,8 +47,8 @@ impl<D: Device> Upkeep<D> {
         if self.options.read_only || !self.may_spill() && !self.is_over_bound() {
             return Ok(false);
         }
-        // Where another thread is at a step, the rest of upkeep goes on.
-        let mut more = true;
+        // Where another thread is at a step, the rest of upkeep goes on. A checkpoint takes longer: upkeep rests meanwhile.
+        let mut more = !self.spilling.is_held_for_checkpoint();
         if let Some(mut work) = self.spilling.try_lock() {
             self.commit.check_open()?;
             more = self.spill_step(&mut work)?;
@@ -218,8 +221,11 @@ impl<D: Device> Upkeep<D> {
         tables.sort_by_key(|generation| Reverse(slot_bytes_of(generation)));
         for generation in tables {
             let TableIndex::Hash(index) = &generation.index else { continue };
-            let kept = work.kept.get(&generation.id);
-            let is_too_early = kept.is_some_and(|had| slot_bytes_of(generation) <= had + bound / KEPT_SHARE);
+            let is_early = |kept: &Kept| {
+                let is_same = bound >= kept.bound && slot_bytes_of(generation) <= kept.slot_bytes + bound / KEPT_SHARE;
+                is_same && self.device.clock_ms() < kept.until_ms
+            };
+            let is_too_early = work.kept.get(&generation.id).is_some_and(is_early);
             // Else memory has more.
             if is_too_early || !Spill::has_room(&self.spilled, index.slots()) {
                 continue;
@@ -233,7 +239,7 @@ impl<D: Device> Upkeep<D> {
                 continue;
             }
             let spill = Spill::begin(&self.spilled, generation.id);
-            return Some(SpillUnderWay { generation: Arc::clone(generation), spill, before });
+            return Some(SpillUnderWay { generation: Arc::clone(generation), spill, before, has_lacked: false });
         }
         None
     }
@@ -273,7 +279,8 @@ impl<D: Device> Upkeep<D> {
     /// Does a part of the spill that is under way. After an error nothing is left of it, unless shards have given up places: those are found
     /// in the run, until memory takes them back with the next steps.
     fn go_on(&self, work: &mut SpillWork<D>) -> Result<()> {
-        let SpillUnderWay { generation, spill, before } = work.spill.as_mut().expect("the caller has looked");
+        let under_way = work.spill.as_mut().expect("the caller has looked");
+        let SpillUnderWay { generation, spill, before, has_lacked } = under_way;
         let TableIndex::Hash(index) = &generation.index else { unreachable!("only hash tables are spilled") };
         let is_old = |place: Location| self.age_of(place) < *before;
         let pull_up = |hash| {
@@ -286,9 +293,12 @@ impl<D: Device> Upkeep<D> {
         let outcome = spill.advance(&self.spilled, &above);
         let ends = outcome.as_ref().map_or(!spill.is_giving_up(), |progress| *progress != Progress::Part);
         let in_vain = spill.gave_up() == 0 || matches!(outcome, Ok(Progress::TakenBack));
+        *has_lacked |= outcome.as_ref().is_err_and(Error::is_passing);
         match outcome {
             Ok(Progress::TakenBack | Progress::Done) if in_vain => {
-                work.kept.insert(generation.id, slot_bytes_of(generation));
+                let bound = self.hash_bound(self.slot_bytes());
+                let until_ms = if *has_lacked { self.device.clock_ms() + KEPT_MS } else { u64::MAX };
+                work.kept.insert(generation.id, Kept { slot_bytes: slot_bytes_of(generation), bound, until_ms });
             }
             Ok(Progress::Done) => {
                 work.kept.remove(&generation.id);

@@ -259,3 +259,37 @@ fn a_conditional_write_that_has_the_log_to_itself_makes_room() {
         assert_eq!(table.get(b"key").expect("the machine runs").as_deref(), Some(&bytes[..]));
     }
 }
+
+/// The store may have no more segments, though the disk has room: deletes and upkeep go on, and make some.
+#[test]
+fn a_store_comes_back_from_its_limit() {
+    let directory = tempfile::tempdir().expect("a directory for the test can be made");
+    let (_device, db) = store(&directory);
+    let table = db.create_table("t", IndexKind::Hash).expect("the table can be made");
+    db.engine.engine.segments.bound(16);
+    let put = |number: u64| table.put_with(&number.to_be_bytes(), &[7; 30_000], Durability::None);
+    let mut stored = 0;
+    let refused = loop {
+        assert!(stored < 1000, "there is room for fewer");
+        match put(stored) {
+            Ok(_) => stored += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(refused, Error::StoreFull { .. }), "{refused}");
+    for _ in 0..10 {
+        db.step(Step::Upkeep).expect("upkeep goes on");
+    }
+    for round in 0..20 {
+        // More than a segment of deletes.
+        for number in 0..2000u64 {
+            let key = (number % (stored - 10)).to_be_bytes();
+            table.delete_with(&key, Durability::None).unwrap_or_else(|error| panic!("round {round}: {error}"));
+        }
+        db.step(Step::Upkeep).expect("upkeep goes on");
+    }
+    for _ in 0..100 {
+        db.step(Step::Upkeep).expect("upkeep goes on");
+    }
+    (0..100).for_each(|number| _ = put(1000 + number).expect("there is room again"));
+}

@@ -33,8 +33,9 @@ const RUN_SUFFIX: &str = ".run";
 pub(super) struct Editing<D: Device> {
     /// The number of the next edit: higher than that of any that may have become durable.
     next_edit: u64,
-    /// Files that the manifest names no more, but its copy may.
-    only_in_copy: Vec<Arc<RunFile<D>>>,
+    /// Files that the set does not have, but that one of both manifests may name: its copy, or either after an edit of which it is not known
+    /// whether it is durable.
+    perhaps_named: Vec<Arc<RunFile<D>>>,
 }
 
 /// Whether an edit is in both manifests.
@@ -107,7 +108,7 @@ impl<D: Device> Runs<D> {
         for name in manifest.files() {
             files.insert(name.number, RunFile::open((device, accounts), directory, &store, *name, access)?);
         }
-        let editing = Editing { next_edit: manifest.edit + 1, only_in_copy: Vec::new() };
+        let editing = Editing { next_edit: manifest.edit + 1, perhaps_named: Vec::new() };
         Ok(Runs {
             count: AtomicUsize::new(manifest.runs.len()),
             device: device.clone(),
@@ -215,22 +216,22 @@ impl<D: Device> Runs<D> {
         let prepared = self.prepare(&path, &bytes, !made.is_empty());
         prepared.inspect_err(|_| made.iter().for_each(|file| file.set_dropped(&self.removals)))?;
         editing.next_edit += 1;
-        // From here on the edit may be durable, so its files stay also after an error.
-        rename_durably(&self.device, &new_name(&path), &path)?;
+        // From here on the edit may be durable, so its files stay also after an error, until a later edit is.
+        rename_durably(&self.device, &new_name(&path), &path).inspect_err(|_| editing.perhaps_named.extend(made))?;
         let named = set.files();
         self.count.store(set.runs.len(), Ordering::Relaxed);
         *self.set.write().expect("no code panics while it holds the set") = Some(Arc::new(set));
         let is_gone = |file: &Arc<RunFile<D>>| !named.contains_key(&file.name.number);
         let gone: Vec<_> = files.into_values().filter(is_gone).collect();
-        editing.only_in_copy.extend(gone.iter().cloned());
+        editing.perhaps_named.extend(gone.iter().cloned());
         if planted::is_on(Bug::RunGoneEarly) {
-            let gone = editing.only_in_copy.drain(..);
+            let gone = editing.perhaps_named.drain(..);
             gone.for_each(|file| drop(self.device.remove(&path_of(&self.directory, file.name.number))));
         }
         // If there is no room for it, the next edit writes it again.
         let edited = if replace_file(&self.device, &copy, &bytes).is_err() { Edited::Once } else { Edited::Twice };
         if edited == Edited::Twice {
-            editing.only_in_copy.drain(..).for_each(|file| file.set_dropped(&self.removals));
+            editing.perhaps_named.drain(..).filter(is_gone).for_each(|file| file.set_dropped(&self.removals));
         }
         drop(editing);
         for file in &gone {

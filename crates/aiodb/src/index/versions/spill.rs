@@ -298,6 +298,10 @@ impl Versions {
         if let Some(job) = work.spilled.take().filter(|job| self.is_wanted(job)) {
             return Ok(Some(job));
         }
+        if self.read().load >= spill.list_load() {
+            // The bound has fallen since the last version came.
+            self.freeze_if_full(&mut self.write());
+        }
         let layers = Arc::clone(&self.read().layers);
         let Some(oldest) = layers.iter().rposition(|layer| layer.is_in_memory()) else { return Ok(None) };
         let bytes = layers[oldest].load as u64 * VERSION_BYTES;

@@ -47,8 +47,13 @@ fn machine() -> SimDevice {
 }
 
 fn spilling(device: &SimDevice) -> Snapshots {
+    spilling_from(device, LISTED)
+}
+
+/// So many versions are in the list before it becomes a layer.
+fn spilling_from(device: &SimDevice, listed: usize) -> Snapshots {
     let directory = ScratchDirectory::new(device, DIRECTORY.into());
-    Snapshots::new(Arc::new(Retention::default())).spilling_to(Arc::new(directory), &Arc::default(), [7; 16], LISTED)
+    Snapshots::new(Arc::new(Retention::default())).spilling_to(Arc::new(directory), &Arc::default(), [7; 16], listed)
 }
 
 fn spill_all(snapshots: &Snapshots) {
@@ -459,4 +464,26 @@ fn files_of_a_store_that_is_closed_are_left_alone() {
     drop(snapshots);
     assert_eq!(files(&device), 1, "that of the other process");
     assert!(seen(&another, &u64::to_be_bytes(3), 10).expect("it can be read").newest().is_some());
+}
+
+/// No version comes any more that would find the list too long.
+#[test]
+fn a_list_comes_to_a_file_where_its_bound_falls() {
+    let device = machine();
+    let snapshots = spilling_from(&device, 1000 * LISTED);
+    let (hold, _) = snapshots.begin(0);
+    snapshots.set_sequence(hold, 50);
+    for number in 0..KEYS {
+        let superseded = [(entry(1 + number, 0), 100 + number)].into_iter().collect();
+        snapshots.retain(&key(number), &superseded);
+    }
+    spill_all(&snapshots);
+    assert_eq!(files(&device), 0);
+    snapshots.bound_versions(LISTED);
+    spill_all(&snapshots);
+    assert_eq!((files(&device), snapshots.version_memory_bytes()), (1, 0));
+    for number in 0..KEYS {
+        assert_eq!(seen(&snapshots, &key(number), 50).expect("the file can be read").entries().len(), 1);
+    }
+    snapshots.end(hold);
 }

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Catalog, Generation, TableSlot};
+use super::{Catalog, Current, Generation, TableSlot};
+use crate::format::settings::Settings;
 use crate::planted::{self, Bug};
+use crate::sync::RwLockWriteGuard;
 use crate::sync::atomic::Ordering;
 
 impl Catalog {
@@ -28,16 +30,27 @@ impl Catalog {
             is_renamed && !naming.values().any(|name| *name == slot.name)
         };
         let free: Vec<_> = tables.by_name.values().filter(is_free).cloned().collect();
+        let mut changed = Vec::new();
         for slot in free {
-            slot.set_gone();
             tables.by_name.remove(&slot.name);
+            let gone = Current::Gone(slot.with_settings(Settings::clone));
+            changed.push((slot, gone));
         }
         for (id, name) in naming {
             let generation = Arc::clone(tables.by_id.get(&id).expect("no table goes while it gets a name"));
             match tables.by_name.get(&name) {
-                Some(slot) => slot.set(generation),
+                Some(slot) => changed.push((Arc::clone(slot), Current::Generation(generation))),
                 None => self.add_slot(&mut tables, &name, generation),
             }
+        }
+        let (slots, present): (Vec<_>, Vec<_>) = changed.into_iter().unzip();
+        let held = slots.iter().map(|slot| slot.hold());
+        let set = |(mut held, present): (RwLockWriteGuard<'_, Current>, Current)| *held = present;
+        if planted::is_on(Bug::SwapNameByName) {
+            held.zip(present).for_each(set);
+        } else {
+            // All at once, also for a thread that asks one handle after the other.
+            held.collect::<Vec<_>>().into_iter().zip(present).for_each(set);
         }
         self.namings.fetch_add(1, Ordering::SeqCst);
     }

@@ -43,6 +43,7 @@ fn values_keep_to_their_bound_and_those_in_use_stay() {
     }
     assert!(accounts.bytes(Part::Sums) >= 1 << 19, "most of it is used");
     sums.set_budget(0);
+    assert!(accounts.bytes(Part::Sums) <= 16 * (ENTRY_BYTES + 64), "at once");
     (0..64).for_each(|number| sums.insert((1, number), b"key", sum(60_000, b"")));
     assert!(accounts.bytes(Part::Sums) <= 16 * (ENTRY_BYTES + 64), "a budget that has shrunk");
 }

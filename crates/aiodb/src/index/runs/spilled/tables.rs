@@ -207,6 +207,12 @@ impl<D: Device> SpilledTables<D> {
         sets.iter().flat_map(|set| set.filtered(true)).collect()
     }
 
+    /// Bytes of the files of all tables on disk.
+    pub(crate) fn disk_bytes(&self) -> u64 {
+        let tables: Vec<_> = self.read().values().cloned().collect();
+        tables.iter().map(|table| table.disk_bytes()).sum()
+    }
+
     /// Look-ups that begin from now on know which filters have left memory or come there.
     pub(crate) fn take_filters(&self) {
         let tables: Vec<_> = self.read().values().cloned().collect();

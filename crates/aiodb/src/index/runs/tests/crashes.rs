@@ -105,3 +105,25 @@ fn a_failed_call_leaves_everything_as_it_was() {
     });
     assert!(failed > 30, "{failed} operations have failed");
 }
+
+/// The files of an edit of which it is not known whether it is durable go with the next one.
+#[test]
+fn files_of_an_edit_in_doubt_do_not_stay() {
+    in_worlds(10, |world, random| {
+        act_up_to(20, world, random);
+        world.end_snapshots();
+        while world.merge(random).expect("nothing fails") {}
+        world.write(random);
+        // The directory is flushed before the manifest gets its name, and then again.
+        world.device.fail(Call::Sync, 1, 1, |path| path == Path::new(DIRECTORY));
+        world.flush(random).expect_err("the name is not durable");
+        world.device.clear_faults();
+        world.check();
+        world.write(random);
+        world.flush(random).expect("nothing fails");
+        while world.merge(random).expect("nothing fails") {}
+        let files = world.device.list(Path::new(DIRECTORY)).expect("it is there");
+        assert_eq!(files.len(), named_files(world.runs()).len() + 2, "nothing but the manifests and what they name");
+        world.check();
+    });
+}

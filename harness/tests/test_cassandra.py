@@ -238,6 +238,23 @@ def test_seconds_are_those_of_all_operations_or_there_are_none(tmp_path: Path) -
         Engines().rows(run, Finished(step, REPORT.format(999), (), 1.0, 5.0), place)
 
 
+def test_reading_what_is_not_there_is_no_result(tmp_path: Path) -> None:
+    place = Place(tmp_path, tmp_path, tmp_path, tmp_path)
+    missing = (
+        "[OVERALL], RunTime(ms), 2500\n[READ], Operations, 0\n[READ], Return=NOT_FOUND, 1000\n"
+        "[READ-FAILED], Operations, 1000\n"
+    )
+    point: dict[str, Value] = {"test": "get", "rows": 1000}
+    step = Step("pass-1-get-1000", ("x",), 1.0, (point,))
+    with pytest.raises(BadOutputError, match="1000 records were not found"):
+        Engines().rows(run_of(Engines(), ENGINE_AXES, "stock-4"), Finished(step, missing, (), 1.0, 5.0), place)
+    run = cells()
+    for read in Cassandra().steps(run, place):
+        if read.name.startswith("warm-up") or read.points:
+            with pytest.raises(BadOutputError, match="1000 records were not found"):
+                Cassandra().rows(run, Finished(read, missing, status_log(100), 0.0, 31.0), place)
+
+
 def test_the_blogs_seconds_lie_beside_ours() -> None:
     results = results_of(Engines(), ENGINE_AXES, "aiodb", seconds=1.0)
     assert len(engines.figures(results)) == 1, "two counts of rows are no curve"

@@ -77,6 +77,13 @@ def test_a_time_too_short_to_say_anything_has_no_row(tmp_path: Path) -> None:
         GROW.rows(run, finished(run, ()), place)
 
 
+def test_rows_that_are_lost_in_joining_are_no_gain(tmp_path: Path) -> None:
+    run, place = run_of(), Place(tmp_path, tmp_path, tmp_path, tmp_path)
+    lost = f"{REPORT}[READ], Return=NOT_FOUND, 7\n[READ-FAILED], Operations, 7\n"
+    with pytest.raises(BadOutputError, match="7 records were not found"):
+        GROW.rows(run, replace(finished(run, log_of()), output=lost), place)
+
+
 @pytest.mark.parametrize("nodes", [(2, 3), (1, 3), (2, 1)])
 def test_nodes_join_one_by_one(nodes: tuple[int, ...]) -> None:
     assert "`nodes`" in str(GROW.refusal(run_of(nodes)))

@@ -72,9 +72,9 @@ def log_of(stage: int = 40, changes: int = 4, shares: bool = True) -> tuple[tupl
     return tuple(sorted(lines))
 
 
-def switch(run: Run, log: tuple[tuple[float, str], ...], place: Place = PLACE) -> list[Row]:
+def switch(run: Run, log: tuple[tuple[float, str], ...], place: Place = PLACE, report: str = REPORT) -> list[Row]:
     *_, step = EXPERIMENT.steps(run, place)
-    return list(EXPERIMENT.rows(run, Finished(step, REPORT, log, 0.0, 300.0), place))
+    return list(EXPERIMENT.rows(run, Finished(step, report, log, 0.0, 300.0), place))
 
 
 def in_flight(store: str = "aiodb-lsm", **more: Value) -> Run:
@@ -186,6 +186,12 @@ def test_a_change_that_was_not_made_has_no_result() -> None:
     log = tuple(line for line in log_of() if not line[1].startswith("change: is disk/disk"))
     with pytest.raises(BadOutputError, match="3 changes of modes, and 4 were asked for"):
         switch(in_flight(), log)
+
+
+def test_records_that_are_not_found_under_some_modes_leave_no_result() -> None:
+    lost = f"{REPORT}[READ], Return=NOT_FOUND, 7\n[READ-FAILED], Operations, 7\n"
+    with pytest.raises(BadOutputError, match="7 records were not found"):
+        switch(in_flight(), log_of(), report=lost)
 
 
 def test_a_point_by_itself_has_what_was_in_memory_at_its_end() -> None:

@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 import pytest
 
+from harness.experiments import client
 from harness.experiments.ycsb import Ycsb
 from harness.fields import Value
 from harness.flatness import steady
@@ -352,6 +353,23 @@ def test_a_run_without_a_result_has_no_number(output: str, reason: str) -> None:
     step = Ycsb().steps(run, PLACE)[1]
     with pytest.raises(BadOutputError, match=reason):
         Ycsb().rows(run, Finished(step, output, LOG, 0.0, 9.0), PLACE)
+
+
+@pytest.mark.parametrize("workload", [of for of in client.WORKLOADS if of not in ("writeonly", "sensor", "workloade")])
+@pytest.mark.parametrize("found", [0, 2990])
+def test_a_table_that_lacks_keys_has_no_number(workload: str, found: int) -> None:
+    run = run_of((workload,))
+    *_, step = Ycsb().steps(run, PLACE)
+    report = (
+        f"[READ], Operations, {found}\n[READ], Return=OK, {found}\n"
+        "[READ], Return=NOT_FOUND, 10\n[READ-FAILED], Operations, 10\n"
+    )
+    log = tuple(
+        (float(second), f"2026-11-22 09:25:{9 + second:02}:000 {second} sec: {second * 100} operations; 1")
+        for second in range(31)
+    )
+    with pytest.raises(BadOutputError, match="10 records were not found"):
+        Ycsb().rows(run, Finished(step, report, log, 0.0, 40.0), PLACE)
 
 
 def test_running_without_loading_is_impossible() -> None:

@@ -385,6 +385,38 @@ def test_a_node_that_dies_of_its_memory_is_a_result_with_its_end(tmp_path: Path)
     assert dead_cell("cluster died: ended with exit code 1", status_log(100), place).marks
 
 
+def failing_log(per_s: int, first: int, last: int, failed: int) -> tuple[tuple[float, str], ...]:
+    """What YCSB goes on to say where operations fail at once, or found nothing, and are counted."""
+    kinds = (
+        f"[INSERT: Count=0, Max=0, Min=0, Avg=0] [INSERT-FAILED: Count={failed}, Max=9, Min=1, Avg=5] "
+        f"[Intended-INSERT-FAILED: Count={failed}, Max=9, Min=1, Avg=5]"
+    )
+    return tuple(
+        (float(second), f"2026-11-22 09:25:{second:02}:000 {second} sec: {second * per_s} operations; 1 {kinds}")
+        for second in range(first, last + 1)
+    )
+
+
+def test_what_fails_until_a_death_is_noticed_is_no_throughput(tmp_path: Path) -> None:
+    place = Place(tmp_path, tmp_path, tmp_path, tmp_path)
+    row = dead_cell(KILLED, status_log(100, 20) + failing_log(900, 21, 25, 900), place)
+    assert row.values == {"operations_per_s": pytest.approx(100)}
+    assert row.marks == (f"died with operations failing 21 s after the first: {KILLED}",)
+    assert row.window_s == (0.0, 20.0)
+    assert max(rate for _, rate in row.series) == pytest.approx(100)
+    row = dead_cell(KILLED, status_log(100, 0) + failing_log(900, 1, 25, 900), place)
+    assert row.marks[0].startswith("died before it had done anything for a second without a failure")
+    assert not row.values
+
+
+def test_what_fails_long_before_a_death_is_said(tmp_path: Path) -> None:
+    place = Place(tmp_path, tmp_path, tmp_path, tmp_path)
+    log = status_log(100, 9) + failing_log(100, 10, 10, 1) + failing_log(100, 11, 30, 0)
+    row = dead_cell(KILLED, log, place)
+    assert row.marks == (f"died with operations failing 10 s after the first: {KILLED}",)
+    assert row.window_s == (0.0, 9.0)
+
+
 def test_a_node_that_dies_while_it_is_warmed_up_is_a_result_of_the_cells_after(tmp_path: Path) -> None:
     run, place = cells(node_death="result"), Place(tmp_path, tmp_path, tmp_path, tmp_path)
     step = next(step for step in Cassandra().steps(run, place) if step.name == "warm-up-aiodb-3-writeonly")

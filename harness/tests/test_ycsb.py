@@ -133,6 +133,18 @@ def test_latencies_from_the_intended_start_are_told_apart() -> None:
     assert mean_latencies(read_status(LOG), intended=True) == [], "nothing is taken for what is not said"
 
 
+def test_a_status_line_says_what_failed_since_the_one_before() -> None:
+    line = "2026-11-22 09:25:{0}:368 {0} sec: {0}00 operations; 100 current ops/sec [READ: Count=3, Max=9] {1}"
+    kinds = (
+        "",
+        "[READ-FAILED: Count=2, Max=9, Min=1, Avg=1] [Intended-READ-FAILED: Count=2, Max=9, Min=1, Avg=1]",
+        "[READ-FAILED: Count=1, Max=9, Min=1, Avg=1] [UPDATE-FAILED: Count=40, Max=9, Min=1, Avg=1]",
+        "[READ-FAILED: Count=0, Max=0, Min=0, Avg=0]",
+    )
+    log = [(float(second), line.format(second, of)) for second, of in enumerate(kinds, 10)]
+    assert [of.failed for of in read_status(log)] == [0, 2, 41, 0]
+
+
 def test_opening_and_closing_are_no_part_of_the_status() -> None:
     status = read_status(LOG)
     assert [(of.t_s, of.operations) for of in status] == [(2.1, 0), (3.1, 1000), (4.1, 3000), (5.1, 4500)]

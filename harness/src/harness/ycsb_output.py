@@ -20,6 +20,8 @@ _STATUS = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d):(\d{3}) \d+ sec: (\d+) 
 
 # What a status line says of each kind of operation since the one before, and of the same from their intended start.
 _KIND = re.compile(r"\[(Intended-)?[A-Z-]+: Count=(\d+), Max=[\d.]+, Min=[\d.]+, Avg=([\d.]+)")
+# How many of a kind have returned anything but OK since the line before.
+_FAILED = re.compile(r"\[(?!Intended-)[A-Z-]+-FAILED: Count=(\d+)")
 # The longest of a kind, from asking; CLEANUP is none.
 _LONGEST = re.compile(r"\[(?!Intended-|CLEANUP)[A-Z-]+: Count=\d+, Max=(\d+)")
 
@@ -47,6 +49,8 @@ class Status:
     latency_us: float | None = None
     # The same from the intended start of each operation; None where it is not said.
     intended_us: float | None = None
+    # How many reads and writes since the status line before failed, or found nothing; they count as operations.
+    failed: int = 0
 
 
 @dataclass(frozen=True)
@@ -111,7 +115,8 @@ def read_status(log: Iterable[tuple[float, str]]) -> list[Status]:
                 continue
             second = datetime.strptime(match[1], "%Y-%m-%d %H:%M:%S").astimezone().timestamp()
             at = second + int(match[2]) / 1000
-            found.append(Status(at, t_s, operations, _latency_us(line, ""), _latency_us(line, "Intended-")))
+            late, intended = _latency_us(line, ""), _latency_us(line, "Intended-")
+            found.append(Status(at, t_s, operations, late, intended, sum(map(int, _FAILED.findall(line)))))
     idle = sum(1 for status in found if status.operations == 0)
     return found[max(0, idle - 1) :]
 

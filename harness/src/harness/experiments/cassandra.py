@@ -329,16 +329,22 @@ def _died(finished: Finished, place: Place) -> Row:
     assert finished.death is not None
     if KILLED_FOR_MEMORY not in finished.death and not cassandra.ran_out_of_heap(place):
         raise BadOutputError(finished.death)
-    status = read_status(finished.log)
-    # Until the death is noticed, the client asks on.
+    said = read_status(finished.log)
+    # Until the death is noticed, the client asks on. YCSB counts operations that are refused at once like any others.
+    status = list(itertools.takewhile(lambda of: not of.failed, said))
     alive = [of for of in status if of.operations < status[-1].operations] if status else []
     if not alive:
         window = (finished.began_s, finished.ended_s)
-        return Row({}, {}, window, marks=(f"{DIED}before it had done anything: {finished.death}",))
+        mark = f"{DIED}before it had done anything for a second without a failure: {finished.death}"
+        return Row({}, {}, window, marks=(mark,))
     last = status[len(alive)]
     seconds = last.at - alive[0].at
     values = {"operations_per_s": (last.operations - alive[0].operations) / seconds}
-    mark = f"{DIED}{seconds:.0f} s after the first operation: {finished.death}"
+    when = f"{seconds:.0f} s after the first operation"
+    if failing := said[len(status) :]:
+        # That may be long before the death, where operations wait too long for a node that lives.
+        when = f"with operations failing {failing[0].at - alive[0].at:.0f} s after the first"
+    mark = f"{DIED}{when}: {finished.death}"
     shown = [*alive, last]
     window = (alive[0].t_s, last.t_s)
     return Row({}, values, window, None, (mark,), tuple(rates(shown)), tuple(mean_latencies(shown)))

@@ -23,6 +23,7 @@ mod tests;
 mod tree;
 
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -149,9 +150,18 @@ impl SimDevice {
         self.machine.lock().faults.push(Fault { call, effect, skip, times, on: Box::new(on) });
     }
 
-    /// Takes back all faults of [`SimDevice::fail`] and [`SimDevice::disturb`].
+    /// Makes each read that includes one of these bytes of a file fail with `EIO`, whatever is written there. Panics if there is no such file.
+    pub fn make_unreadable(&self, path: impl AsRef<Path>, bytes: Range<u64>) {
+        let (path, mut machine) = (path.as_ref(), self.machine.lock());
+        let inode = machine.tree.find(path).unwrap_or_else(|| panic!("no file {} to be unreadable", path.display()));
+        machine.unreadable.push((inode, bytes));
+    }
+
+    /// Takes back all faults of [`SimDevice::fail`], [`SimDevice::disturb`] and [`SimDevice::make_unreadable`].
     pub fn clear_faults(&self) {
-        self.machine.lock().faults.clear();
+        let mut machine = self.machine.lock();
+        machine.faults.clear();
+        machine.unreadable.clear();
     }
 
     /// Sets the size of the disk in bytes, `None` for an endless one. Files take whole units of 4096 bytes. A size

@@ -115,6 +115,9 @@ impl State {
             Some(Effect::Shortage) => return Err(io::Error::from_raw_os_error(libc::ENOMEM)),
             _ => {}
         }
+        if self.is_unreadable(&file.inode, offset..offset + buffer.len() as u64) {
+            return Err(io::Error::from_raw_os_error(libc::EIO));
+        }
         let mut content = file.inode.lock();
         content.absorb();
         let bytes = content.read(buffer, offset);

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
 use fastrand::Rng;
 
-use super::tree::Tree;
+use super::tree::{Inode, Tree};
 use crate::io::Phase;
 use crate::sync::{Mutex, MutexGuard, Rank};
 
@@ -110,6 +111,7 @@ impl Machine {
             capacity: None,
             memory_bytes: MEMORY_BYTES,
             faults: Vec::new(),
+            unreadable: Vec::new(),
             locks: BTreeSet::new(),
             clock_us: 0,
             wall_offset_ms: 0,
@@ -160,6 +162,8 @@ pub(super) struct State {
     pub(super) capacity: Option<u64>,
     pub(super) memory_bytes: u64,
     pub(super) faults: Vec<Fault>,
+    /// Bytes of files that cannot be read, whatever the names of the files.
+    pub(super) unreadable: Vec<(Inode, Range<u64>)>,
     pub(super) locks: BTreeSet<PathBuf>,
     pub(super) clock_us: u64,
     /// How far the system's clock has been set forward, or back.
@@ -247,6 +251,16 @@ impl State {
             _ => {}
         }
         found
+    }
+}
+
+impl State {
+    /// Whether one of these bytes cannot be read.
+    pub(super) fn is_unreadable(&mut self, inode: &Inode, bytes: Range<u64>) -> bool {
+        let meets = |range: &Range<u64>| range.start < bytes.end && bytes.start < range.end;
+        let fails = self.unreadable.iter().any(|(file, range)| file.is(inode) && meets(range));
+        self.counters.failed[Call::Read as usize] += u64::from(fails);
+        fails
     }
 }
 

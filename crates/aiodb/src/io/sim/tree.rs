@@ -18,6 +18,11 @@ impl Inode {
         Inode(Arc::new(Mutex::new(Content::new())))
     }
 
+    /// Whether both are the same file.
+    pub(super) fn is(&self, other: &Inode) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     pub(super) fn lock(&self) -> MutexGuard<'_, Content> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

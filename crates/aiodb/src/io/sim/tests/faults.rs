@@ -47,6 +47,22 @@ fn injected_faults_hit_the_calls_asked_for() {
 }
 
 #[test]
+fn bytes_that_cannot_be_read_fail_reads_that_include_them() {
+    let device = machine(8);
+    let file = zeroed(&device, 4 * SECTOR_BYTES);
+    device.make_unreadable(FILE, SECTOR_BYTES as u64..2 * SECTOR_BYTES as u64);
+    let mut sector = [0; SECTOR_BYTES];
+    let read = |sector: &mut [u8], number: usize| file.read_at(sector, (number * SECTOR_BYTES) as u64).is_ok();
+    assert_eq!([0, 1, 2].map(|number| read(&mut sector, number)), [true, false, true]);
+    assert_eq!(failure(file.read_at(&mut [0; 4 * SECTOR_BYTES], 0)).raw_os_error(), Some(libc::EIO));
+    file.write_at(&[1; SECTOR_BYTES], SECTOR_BYTES as u64, WriteSync::Now).unwrap();
+    assert!(!read(&mut sector, 1));
+    assert_eq!(device.counters().failed[0], 3);
+    device.clear_faults();
+    assert!(read(&mut sector, 1) && sector == [1; SECTOR_BYTES]);
+}
+
+#[test]
 fn a_failed_write_leaves_any_part() {
     let seen: BTreeSet<_> = (0..SEEDS)
         .map(|seed| {

@@ -452,6 +452,21 @@ impl Error {
         }
     }
 
+    /// Whether stored bytes could not be read, and will not be at the next attempt either.
+    pub(crate) fn is_damage(&self) -> bool {
+        self.is_unreadable() && !self.is_passing()
+    }
+
+    /// Says of an [`Error::Io`] which bytes of the file it is about.
+    pub(crate) fn at_byte(self, offset: u64) -> Error {
+        match self {
+            Error::Io { action, path, kind, reason } => {
+                Error::Io { action, path, kind, reason: format!("{reason} (from byte {offset} on)") }
+            }
+            error => error,
+        }
+    }
+
     /// An [`Error::Io`] from the system's error; a full disk and a want of descriptors have errors of their own.
     pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>, error: &io::Error) -> Error {
         let path = path.into();

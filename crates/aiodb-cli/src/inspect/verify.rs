@@ -78,6 +78,7 @@ fn damage_json(damage: &Error) -> Value {
     match damage {
         Error::Corruption { path, offset, what } => json!({"file": path, "offset_bytes": offset, "what": what}),
         Error::Index { path, reason } => json!({"file": path, "offset_bytes": null, "what": reason}),
+        Error::Io { path, reason, .. } => json!({"file": path, "offset_bytes": null, "what": reason}),
         other => json!({"file": null, "offset_bytes": null, "what": other.to_string()}),
     }
 }

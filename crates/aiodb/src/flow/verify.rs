@@ -40,7 +40,7 @@ pub struct VerifyReport {
     pub bytes: u64,
     /// Index entries whose record was found.
     pub index_entries: u64,
-    /// One [`Error::Corruption`] for each damaged place, at most 1000 of them.
+    /// One [`Error::Corruption`] for each damaged place, or an [`Error::Io`] for one that the device does not give, at most 1000 of them.
     pub damage: Vec<Error>,
 }
 
@@ -51,10 +51,31 @@ impl VerifyReport {
         }
     }
 
+    /// [`VerifyReport::add`], if stored bytes cannot be read. Any other failure says nothing of them.
+    fn add_unreadable(&mut self, error: Error) -> Result<()> {
+        if !error.is_damage() {
+            return Err(error);
+        }
+        self.add(error);
+        Ok(())
+    }
+
+    /// Makes a check that may end at bytes that cannot be read, which are added.
+    fn note(&mut self, check: impl FnOnce(&mut VerifyReport) -> Result<()>) -> Result<()> {
+        match check(self) {
+            Err(error) if error.is_damage() => {
+                self.add_once(error);
+                Ok(())
+            }
+            checked => checked,
+        }
+    }
+
     /// [`VerifyReport::add`], unless this place is listed.
     fn add_once(&mut self, error: Error) {
         let place = |error: &Error| match error {
-            Error::Corruption { path, offset, .. } => Some((path.clone(), *offset)),
+            Error::Corruption { path, offset, .. } => Some((path.clone(), Some(*offset))),
+            Error::Io { path, .. } => Some((path.clone(), None)),
             _ => None,
         };
         if !self.damage.iter().any(|listed| place(listed) == place(&error)) {
@@ -97,7 +118,7 @@ impl<D: Device> ReadPath<D> {
         let segments = self.segments.in_use();
         let end = |segment: &Segment<D>| segment.published_end.load(std::sync::atomic::Ordering::Acquire);
         let total: u64 = segments.iter().map(|segment| end(segment)).sum();
-        let mut scan = Scan::new(self.segments.segment_bytes);
+        let mut scan = Scan::around_errors(self.segments.segment_bytes);
         for segment in segments {
             if !matches!(segment.state(), State::Active | State::Sealed) {
                 continue;
@@ -108,11 +129,11 @@ impl<D: Device> ReadPath<D> {
             progress(report.bytes, total);
         }
         for runs in self.ordered.open().filter_map(|ordered| ordered.committed.runs()) {
-            runs.for_each_damage(&mut |damage| report.add(damage))?;
+            report.note(|report| runs.for_each_damage(&mut |damage| report.add(damage)))?;
         }
         for generation in self.catalog.generations() {
             if let Some(runs) = self.spilled.table(generation.id) {
-                runs.for_each_damage(&mut |damage| report.add(damage))?;
+                report.note(|report| runs.for_each_damage(&mut |damage| report.add(damage)))?;
             }
             self.verify_index(&generation, report)?;
         }
@@ -122,11 +143,19 @@ impl<D: Device> ReadPath<D> {
     fn verify_segment(&self, segment: &Segment<D>, end: u64, scan: &mut Scan, report: &mut VerifyReport) -> Result<()> {
         let path = self.segments.path(segment.number);
         if let Err(damage) = self.check_segment_header(segment) {
-            report.add(damage);
+            report.add_unreadable(damage)?;
         }
         let mut offset = UNIT_BYTES as u64;
         while offset < end {
-            match scan.batch(&self.segments, segment, offset)? {
+            let batch = match scan.batch(&self.segments, segment, offset) {
+                Err(error) if error.is_damage() => {
+                    report.add(error.at_byte(offset));
+                    offset = self.next_batch_offset(segment, offset, end, scan)?;
+                    continue;
+                }
+                batch => batch?,
+            };
+            match batch {
                 Ok(batch) => {
                     report.batches += 1;
                     report.records += u64::from(batch.header.records);
@@ -151,11 +180,17 @@ impl<D: Device> ReadPath<D> {
     fn next_batch_offset(&self, segment: &Segment<D>, damaged: u64, end: u64, scan: &mut Scan) -> Result<u64> {
         let seed = segment.seed();
         // A sound header tells the length of its batch, whatever happened to the body.
-        if let Ok((header, _)) = scan.header(&self.segments, segment, seed, damaged)? {
+        let mut header = |offset: u64| -> Result<_> {
+            match scan.header(&self.segments, segment, seed, offset) {
+                Err(error) if error.is_damage() => Ok(None),
+                header => Ok(header?.ok()),
+            }
+        };
+        if let Some((header, _)) = header(damaged)? {
             return Ok(damaged + u64::from(header.length));
         }
         let mut offset = damaged + UNIT_BYTES as u64;
-        while offset < end && scan.header(&self.segments, segment, seed, offset)?.is_err() {
+        while offset < end && header(offset)?.is_none() {
             offset += UNIT_BYTES as u64;
         }
         Ok(offset)
@@ -166,25 +201,16 @@ impl<D: Device> ReadPath<D> {
             TableIndex::Hash(index) => {
                 let mut locations = Vec::new();
                 for shard in 0..SHARDS {
+                    locations.clear();
                     let add = &mut |places: &[Location]| locations.extend_from_slice(places);
                     match self.for_each_places(generation, index, shard, add) {
                         // What lies behind a damaged block is not followed.
-                        Err(damage @ Error::Corruption { .. }) => report.add_once(damage),
+                        Err(damage) if damage.is_damage() => report.add_once(damage),
                         visited => visited?,
                     }
-                }
-                for location in locations {
-                    let mut sound = false;
-                    let read = self.with_record(location, &mut |record| {
-                        let indexed = matches!(record.kind, Kind::Put | Kind::Delete | Kind::Merge);
-                        sound = record.table == generation.id && indexed;
-                    });
-                    let wrong =
-                        || self.damaged(location, "the hash index refers to something that is no record of its table");
-                    match read {
-                        Ok(()) if sound => report.index_entries += 1,
-                        Ok(()) => report.add(wrong()),
-                        Err(error) => report.add(error),
+                    // Read outside of the shard's lock.
+                    for location in &locations {
+                        self.verify_place(generation, *location, report)?;
                     }
                 }
             }
@@ -198,14 +224,15 @@ impl<D: Device> ReadPath<D> {
                     let found = self.ordered_of(generation).range(range, false, KEYS_PER_VISIT, &view, &mut walk);
                     let (found, reached) = match found {
                         // What lies behind a damaged block is not followed.
-                        Err(damage @ Error::Corruption { .. }) => {
+                        Err(damage) if damage.is_damage() => {
                             report.add_once(damage);
                             return Ok(());
                         }
                         found => found?,
                     };
                     for (key, chain) in &found {
-                        chain.entries().iter().for_each(|entry| self.verify_entry(generation, key, entry, report));
+                        let mut entries = chain.entries().iter();
+                        entries.try_for_each(|entry| self.verify_entry(generation, key, entry, report))?;
                     }
                     match reached {
                         Reached::Key(key) => from = Bound::Excluded(key.into()),
@@ -217,9 +244,32 @@ impl<D: Device> ReadPath<D> {
         Ok(())
     }
 
-    fn verify_entry(&self, generation: &Generation, key: &[u8], entry: &Entry, report: &mut VerifyReport) {
+    /// A place in a `hash` index must have a record of its table.
+    fn verify_place(&self, generation: &Generation, location: Location, report: &mut VerifyReport) -> Result<()> {
+        let mut sound = false;
+        let read = self.with_record(location, &mut |record| {
+            let indexed = matches!(record.kind, Kind::Put | Kind::Delete | Kind::Merge);
+            sound = record.table == generation.id && indexed;
+        });
+        match read {
+            Ok(()) if sound => report.index_entries += 1,
+            Ok(()) => {
+                report.add(self.damaged(location, "the hash index refers to something that is no record of its table"));
+            }
+            Err(error) => report.add_unreadable(error.at_byte(u64::from(location.offset)))?,
+        }
+        Ok(())
+    }
+
+    fn verify_entry(
+        &self,
+        generation: &Generation,
+        key: &[u8],
+        entry: &Entry,
+        report: &mut VerifyReport,
+    ) -> Result<()> {
         if entry.is_delete() {
-            return;
+            return Ok(());
         }
         let checked = self.with_bytes(entry.location, |bytes| {
             if entry.separate.is_some() {
@@ -232,14 +282,16 @@ impl<D: Device> ReadPath<D> {
             }
             self.verify_whole_record(key, entry, bytes)
         });
+        let checked = checked.map_err(|error| error.at_byte(u64::from(entry.location.offset)));
         let checked = checked.and_then(|chunks| match chunks {
             Some((length, chunks)) => self.read_chunks(length, &chunks).map(drop),
             None => Ok(()),
         });
         match checked {
             Ok(()) => report.index_entries += 1,
-            Err(error) => report.add(error),
+            Err(error) => report.add_unreadable(error)?,
         }
+        Ok(())
     }
 
     /// A record found through an entry must be of the entry's index key, which is shortened if it is long.
@@ -260,3 +312,6 @@ impl<D: Device> ReadPath<D> {
         chunks.ok_or_else(|| self.damaged(entry.location, "a malformed list of chunks"))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,6 +17,8 @@ pub(crate) struct Scan {
     life: u64,
     start: u64,
     length: usize,
+    /// Whether less is read where the device does not give a whole window.
+    goes_around: bool,
 }
 
 /// A batch that checks out.
@@ -29,7 +31,12 @@ pub(crate) struct ScannedBatch<'a> {
 impl Scan {
     pub(crate) fn new(segment_bytes: u64) -> Scan {
         let window = AlignedBuffer::new(WINDOW_BYTES.min(segment_bytes as usize));
-        Scan { window, segment: 0, life: 0, start: 0, length: 0 }
+        Scan { window, segment: 0, life: 0, start: 0, length: 0, goes_around: false }
+    }
+
+    /// Like [`Scan::new`]. Bytes that the device does not give fail only what is asked of them.
+    pub(crate) fn around_errors(segment_bytes: u64) -> Scan {
+        Scan { goes_around: true, ..Scan::new(segment_bytes) }
     }
 
     /// The batch at an offset, header and body checked; `Err(damage)` inside says why there is none.
@@ -83,9 +90,18 @@ impl Scan {
         let same = self.segment == segment.number && self.life == segment.life();
         let inside = offset >= self.start && offset + length as u64 <= self.start + self.length as u64;
         if !same || !inside {
-            let wanted = self.window.len().min((segments.segment_bytes - offset) as usize);
-            let read = segment.file.read_at(&mut self.window[..wanted], offset);
-            self.length = read.map_err(|e| Error::io("read", segments.path(segment.number), &e))?;
+            let mut wanted = self.window.len().min((segments.segment_bytes - offset) as usize);
+            // Until the read has succeeded the window has nothing.
+            self.length = 0;
+            self.length = loop {
+                let read = segment.file.read_at(&mut self.window[..wanted], offset);
+                match read.map_err(|e| Error::io("read", segments.path(segment.number), &e)) {
+                    Err(error) if self.goes_around && error.is_damage() && wanted > length => {
+                        wanted = (wanted / 2).next_multiple_of(UNIT_BYTES).max(length);
+                    }
+                    read => break read?,
+                }
+            };
             (self.segment, self.life, self.start) = (segment.number, segment.life(), offset);
         }
         let from = (offset - self.start) as usize;

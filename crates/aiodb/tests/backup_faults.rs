@@ -195,6 +195,57 @@ fn a_restore_that_dies_can_be_repeated() {
     assert!(died >= SEEDS / 2, "enough restores died: {died}");
 }
 
+/// Wherever a restore dies as it begins: nothing that it has left by then keeps the next one from its work.
+#[test]
+fn a_restore_that_dies_as_it_begins_can_be_repeated() {
+    let mut source = Source::new(1);
+    let device = repository_machine(1);
+    source.work(100);
+    source.db.backup_on(device.clone(), REPOSITORY, &BackupOptions::default(), &mut |_, _| {}).expect("a backup");
+    let repository = Repository::open_on(device, REPOSITORY).expect("the repository can be opened");
+    for (steps, seed) in (1..40).flat_map(|steps| (0..4).map(move |seed| (steps, seed))) {
+        let machine = SimDevice::new(seed);
+        machine.create_dir(Path::new(STORE)).expect("a directory can be made");
+        machine.crash_after(steps);
+        let outcome = repository.restore_on(None, machine.clone(), STORE, &mut |_, _| {});
+        assert!(outcome.is_err() && machine.has_crashed(), "a restore has more steps than {steps}");
+        let machine = machine.process_death();
+        let again = repository.restore_on(None, machine.clone(), STORE, &mut |_, _| {});
+        again.unwrap_or_else(|error| panic!("after {steps} steps, seed {seed}: {error}"));
+        assert_eq!(contents(&machine, seed), source.contents, "after {steps} steps, seed {seed}");
+    }
+}
+
+/// The repository's device does not give a file: that is told of, with the restore points that need it, and all others are checked.
+#[test]
+fn a_check_of_a_repository_goes_on_behind_what_cannot_be_read() {
+    let mut source = Source::new(1);
+    let device = repository_machine(1);
+    for _ in 0..3 {
+        source.work(150);
+        source.db.backup_on(device.clone(), REPOSITORY, &BackupOptions::default(), &mut |_, _| {}).expect("a backup");
+    }
+    let repository = Repository::open_on(device.clone(), REPOSITORY).expect("the repository can be opened");
+    let whole = repository.verify(&mut |_, _| {}).expect("it can be checked");
+    assert!(whole.damage.is_empty() && whole.files > 3, "{whole:?}");
+    for path in device.file_names().iter().filter(|path| path.starts_with("/backups/segments")) {
+        let bytes = device.file_bytes(path).expect("the file is there").len() as u64;
+        device.make_unreadable(path, bytes - 1..bytes);
+        let report = repository.verify(&mut |_, _| {}).expect("what it finds is no failure");
+        assert_eq!(report.files, whole.files);
+        let [Error::Io { action: "read", path: said, reason, .. }] = &report.damage[..] else { panic!("{report:?}") };
+        assert!(said == path && reason.contains("from byte"), "{report:?}");
+        assert!(!report.damaged_points.is_empty(), "{report:?}");
+        for point in repository.points() {
+            let machine = SimDevice::new(1);
+            machine.create_dir(Path::new(STORE)).expect("a directory can be made");
+            let restored = repository.restore_on(Some(point.number), machine, STORE, &mut |_, _| {});
+            assert_eq!(restored.is_err(), report.damaged_points.contains(&point.number), "{report:?}, {restored:?}");
+        }
+        device.clear_faults();
+    }
+}
+
 /// Reads of the source fail: the backup fails, the store and the earlier restore points do not.
 #[test]
 fn a_source_that_cannot_be_read_fails_the_backup_alone() {

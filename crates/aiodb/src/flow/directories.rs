@@ -10,6 +10,7 @@ use crate::format::manifest::{Identity, MANIFEST_NAMES, Manifest, damage_error};
 use crate::format::position::Position;
 use crate::format::segment::Features;
 use crate::index::versions::scratch::ScratchDirectory;
+use crate::io::disk::is_trial;
 use crate::io::small_file::{new_name, read_file, rename_durably, replace_file};
 use crate::io::{Access, Device, File, WriteSync};
 use crate::{DirectoryFault, Error, Options, Result};
@@ -122,8 +123,10 @@ fn read_identity<D: Device>(device: &D, path: &Path) -> Result<Option<Identity>>
 /// Without an identity, a directory may only contain the leftovers of an interrupted creation.
 fn refuse_foreign_directory<D: Device>(device: &D, root: &Path, options: &Options) -> Result<()> {
     let names = device.list(root).map_err(|e| Error::io("list", root, &e))?;
-    let foreign = |name: &String| !OURS.contains(&name.trim_end_matches(".new")) && !OURS.contains(&name.as_str());
-    if names.iter().any(foreign) {
+    let is_ours = |name: &String| {
+        OURS.contains(&name.trim_end_matches(".new")) || OURS.contains(&name.as_str()) || is_trial(name)
+    };
+    if !names.iter().all(is_ours) {
         return Err(Error::NotAStore { path: root.to_path_buf() });
     }
     // A creation ends with the identity, and only then are there segments: the identity was lost, and making another would bury
@@ -208,7 +211,7 @@ pub(crate) fn finish_interrupted<D: Device>(device: &D, directories: &[PathBuf])
         }
         for directory in [root.clone()].into_iter().chain(below) {
             let names = device.list(&directory).map_err(|e| Error::io("list", &directory, &e))?;
-            for name in names.iter().filter(|name| name.ends_with(".new")) {
+            for name in names.iter().filter(|name| name.ends_with(".new") || is_trial(name)) {
                 let path = directory.join(name);
                 device.remove(&path).map_err(|e| Error::io("remove", &path, &e))?;
             }

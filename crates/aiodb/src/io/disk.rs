@@ -14,6 +14,7 @@ use descriptors::{Descriptors, for_system};
 pub(crate) use descriptors::{LEAST_OPEN_FILES, with_descriptors};
 pub use file::DiskFile;
 use file::{OpenFile, open_file, open_options};
+pub(crate) use probe::{is_trial, remove_trials};
 pub use queue::DiskQueue;
 use queue::QueueKind;
 

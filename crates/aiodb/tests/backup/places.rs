@@ -52,6 +52,38 @@ fn wrong_places_are_refused_with_advice() {
     assert!(matches!(error, Error::NotARepository { .. }), "{error}");
 }
 
+/// A process that is killed as it begins leaves the file with which it tries out the directory.
+#[test]
+fn what_a_process_left_that_was_killed_as_it_began_is_in_nobodys_way() {
+    let left = |path: &Path, names: &[&str]| {
+        for name in names {
+            fs::write(path.join(name), "left").expect("a file can be written");
+        }
+    };
+    let is_there = |path: &Path, name: &str| path.join(name).exists();
+    let (directory, repository, target) = (scratch(), scratch(), scratch());
+    let trials = [".aiodb-trial-7-0", ".aiodb-trial-7-1"];
+    left(directory.path(), &trials);
+    let (db, table) = open(directory.path(), IndexKind::Hash, &quiet());
+    table.put(b"key", b"value").expect("a put works");
+    left(repository.path(), &trials);
+    back_up(&db, repository.path());
+    left(repository.path(), &trials[..1]);
+    back_up(&db, repository.path());
+    left(target.path(), &[trials[0], "LOCK", "RESTORING.new"]);
+    let opened = Repository::open(repository.path()).expect("the repository can be opened");
+    opened.restore(None, target.path(), &mut |_, _| {}).expect("a restore point can be restored");
+    let restored = reopen(target.path());
+    assert_get(&restored.table("t").expect("the table is there"), b"key", Some(b"value"), "restored");
+    for path in [directory.path(), repository.path(), target.path()] {
+        assert!(trials.iter().chain(&["RESTORING.new"]).all(|name| !is_there(path, name)), "{}", path.display());
+    }
+    // A file of anybody else's is no such file.
+    let other = scratch();
+    left(other.path(), &["trial"]);
+    assert!(matches!(opened.restore(None, other.path(), &mut |_, _| {}), Err(Error::Occupied { .. })));
+}
+
 #[test]
 fn a_restored_store_goes_its_own_way_in_the_same_repository() {
     for kind in KINDS {

@@ -9,10 +9,31 @@ use super::queue::{DiskQueue, QueueKind};
 use crate::config::Backend;
 use crate::error::{Error, Result};
 use crate::io::reads::Reads;
-use crate::io::{Access, AlignedBuffer, File, Report, SECTOR_BYTES, UNIT_BYTES, WriteSync};
+use crate::io::{Access, AlignedBuffer, Device, File, Report, SECTOR_BYTES, UNIT_BYTES, WriteSync};
 
 /// Reads in flight in a queue made on trial.
 const TRIAL_DEPTH: usize = 2;
+
+/// How the name of a file begins that is made to try out a directory.
+const TRIAL_PREFIX: &str = ".aiodb-trial-";
+
+/// Whether a file of this name was made to try out its directory. A process that was killed meanwhile has left it.
+pub(crate) fn is_trial(name: &str) -> bool {
+    name.starts_with(TRIAL_PREFIX)
+}
+
+/// Removes such files from a directory.
+pub(crate) fn remove_trials<D: Device>(device: &D, directory: &Path) -> Result<()> {
+    let names = device.list(directory).map_err(|e| Error::io("list", directory, &e))?;
+    for path in names.iter().filter(|name| is_trial(name)).map(|name| directory.join(name)) {
+        match device.remove(&path) {
+            // Its process may have come to the end of its trial.
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::io("remove", &path, &error)),
+            _ => {}
+        }
+    }
+    Ok(())
+}
 
 /// A way to try out a directory.
 pub(super) type Probe = fn(&Path, Backend, bool) -> Result<(QueueKind, Report)>;
@@ -122,7 +143,7 @@ impl Trial {
             return Trial { path: trial, is_store_file: true, contents: trial_bytes() }.filled();
         }
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        let name = format!(".aiodb-trial-{}-{}", process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let name = format!("{TRIAL_PREFIX}{}-{}", process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         Trial { path: dir.join(name), is_store_file: false, contents: trial_bytes() }.filled()
     }
 

@@ -15,6 +15,7 @@ use crate::flow::directories::spilled_of;
 use crate::format::manifest::MANIFEST_NAMES;
 use crate::format::manifest::{Identity, damage_error};
 use crate::index::runs::path_of;
+use crate::io::disk::{is_trial, remove_trials};
 use crate::io::small_file::{read_file, replace_file};
 use crate::io::{Access, Device, Disk};
 use crate::{Error, Result};
@@ -53,7 +54,7 @@ pub struct RepositoryReport {
     pub files: u64,
     /// Bytes read.
     pub bytes: u64,
-    /// One [`Error::Corruption`] for each damaged file.
+    /// One [`Error::Corruption`] for each damaged file, or an [`Error::Io`] for one that the device does not give.
     pub damage: Vec<Error>,
     /// The restore points that cannot be restored because of it.
     pub damaged_points: BTreeSet<u64>,
@@ -100,6 +101,7 @@ impl<T: Device> Repository<T> {
             refuse_foreign_directory(&device, root)?;
         }
         let lock = lock(&device, root)?;
+        remove_trials(&device, root)?;
         match read_identity(&device, root)? {
             Some(found) if found != *identity => return Err(Error::OtherStore { path: root.to_path_buf() }),
             // The process that made it may have died, or failed, before its name survived a power cut.
@@ -156,21 +158,23 @@ impl<T: Device> Repository<T> {
         let total: u64 = self.expectations().values().map(|expected| longest(expected)).sum();
         for (path, expected) in self.expectations() {
             report.files += 1;
-            let before = report.bytes;
-            let outcome = self.verify_file(&path, &expected, &mut report, &mut |read| progress(before + read, total));
-            match outcome {
-                Ok(()) => {}
-                Err(damage @ Error::Corruption { .. }) => {
-                    let Error::Corruption { offset, .. } = &damage else { unreachable!("just matched") };
-                    for hit in expected.iter().filter(|expected| expected.length > *offset) {
-                        let points =
-                            if hit.is_needed { &mut report.damaged_points } else { &mut report.points_without_index };
-                        points.insert(hit.point);
-                    }
-                    report.damage.push(damage);
+            let (before, mut sound) = (report.bytes, 0);
+            let mut tell = |read| progress(before + read, total);
+            let outcome = self.verify_file(&path, &expected, &mut sound, &mut report, &mut tell);
+            let (damage, offset) = match outcome {
+                Ok(()) => continue,
+                Err(damage @ Error::Corruption { offset, .. }) => (damage, offset),
+                // The other files, and what they say of restore points, are checked all the same.
+                Err(error @ Error::Io { action: "read" | "open", .. }) if !error.is_passing() => {
+                    (error.at_byte(sound), sound)
                 }
                 Err(error) => return Err(error),
+            };
+            for hit in expected.iter().filter(|expected| expected.length > offset) {
+                let points = if hit.is_needed { &mut report.damaged_points } else { &mut report.points_without_index };
+                points.insert(hit.point);
             }
+            report.damage.push(damage);
         }
         report.points_without_index.retain(|point| !report.damaged_points.contains(point));
         Ok(report)
@@ -195,19 +199,20 @@ impl<T: Device> Repository<T> {
         files
     }
 
+    /// Up to `sound` a file has what is expected of it.
     fn verify_file(
         &self,
         path: &Path,
         expected: &[Expected],
+        sound: &mut u64,
         report: &mut RepositoryReport,
         progress: &mut dyn FnMut(u64),
     ) -> Result<()> {
         let mut checksum = crc32c(&[]);
-        let mut sound = 0;
         for expected in expected {
             // Many points may expect the same of it.
-            let more = sound == 0 || expected.length > sound;
-            let jobs = more.then(|| self.read_job(path, Access::READ, sound, expected.length)).transpose()?;
+            let more = *sound == 0 || expected.length > *sound;
+            let jobs = more.then(|| self.read_job(path, Access::READ, *sound, expected.length)).transpose()?;
             pump(jobs.as_slice(), &self.unpaced(), &mut |_, offset, bytes| {
                 checksum = crc32c_append(checksum, bytes);
                 report.bytes += bytes.len() as u64;
@@ -215,9 +220,9 @@ impl<T: Device> Repository<T> {
                 Ok(())
             })?;
             if checksum != expected.checksum {
-                return Err(damaged_backup(path, sound));
+                return Err(damaged_backup(path, *sound));
             }
-            sound = expected.length;
+            *sound = expected.length;
         }
         Ok(())
     }
@@ -392,7 +397,7 @@ fn read_identity<T: Device>(device: &T, root: &Path) -> Result<Option<Identity>>
 fn refuse_foreign_directory<T: Device>(device: &T, root: &Path) -> Result<()> {
     let names = device.list(root).map_err(|e| Error::io("list", root, &e))?;
     let points = device.list(&root.join("points")).unwrap_or_default();
-    let foreign = |name: &String| !OURS.contains(&name.as_str());
+    let foreign = |name: &String| !OURS.contains(&name.as_str()) && !is_trial(name);
     if names.iter().any(foreign) || !points.is_empty() {
         return Err(not_a_repository(root));
     }

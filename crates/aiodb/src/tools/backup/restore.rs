@@ -11,12 +11,17 @@ use crate::checksum::{crc32c, crc32c_append};
 use crate::format::manifest::{Identity, MANIFEST_NAMES, Manifest};
 use crate::format::segment::{SegmentHeader, put};
 use crate::index::hash::checkpoint::names_runs;
+use crate::io::disk::{is_trial, remove_trials};
 use crate::io::small_file::{read_file, replace_file};
 use crate::io::{Access, AlignedBuffer, Device, Disk, File, UNIT_BYTES, WriteSync};
 use crate::{Backend, Error, Result};
 
 /// A file that marks a directory as a store that is being restored.
 const MARKER_NAME: &str = "RESTORING";
+
+/// The names that a directory may contain before it is marked so. A restore that was interrupted as it began leaves them, beside files of
+/// trials.
+const BEFORE_MARKER: [&str; 3] = ["LOCK", "RESTORING.new", "lost+found"];
 
 /// Where a store has the runs of `lsm` tables, and those of `hash` tables.
 const RUNS: &str = "index/runs";
@@ -100,7 +105,7 @@ fn refuse_occupied<S: Device>(device: &S, root: &Path) -> Result<()> {
         lock.map_err(|holder| Error::Locked { path: root.to_path_buf(), holder })?;
     }
     let unfinished = has(MARKER_NAME) && !has("STORE");
-    let empty = names.iter().all(|name| ["LOCK", "lost+found"].contains(&name.as_str()));
+    let empty = names.iter().all(|name| BEFORE_MARKER.contains(&name.as_str()) || is_trial(name));
     if empty || unfinished { Ok(()) } else { Err(Error::Occupied { path: root.to_path_buf() }) }
 }
 
@@ -120,7 +125,7 @@ impl<T: Device, S: Device> Restore<'_, T, S> {
         let checked = self.copy_indexes(progress)?;
         let with_runs = checked + self.runs().map(|file| file.length).sum::<u64>();
         let index_damage = match self.copy_runs(checked, progress) {
-            Err(damage @ (Error::Corruption { .. } | Error::Io { action: "read", .. })) => {
+            Err(damage @ (Error::Corruption { .. } | Error::Io { action: "read" | "open", .. })) => {
                 self.leave_out_runs()?;
                 Some(damage)
             }
@@ -150,6 +155,7 @@ impl<T: Device, S: Device> Restore<'_, T, S> {
         let text =
             b"A store is being restored here. If nobody is doing so, repeat the restore or remove the directory.\n";
         replace_file(&self.device, &marker, text)?;
+        remove_trials(&self.device, self.root)?;
         let mut directories = vec!["log", "index", "pending", "index/lmdb"];
         // One that is interrupted may have been of another restore point.
         let of_hash = |file: &&PointFile| file.kind.is_spilled();

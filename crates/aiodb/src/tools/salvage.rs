@@ -10,6 +10,7 @@
 //! older version are in doubt, unless sorted runs prove something else (`runs.rs`).
 
 mod losses;
+mod reading;
 mod runs;
 mod scan;
 mod source;
@@ -25,10 +26,12 @@ use std::sync::Arc;
 use crate::format::location::Location;
 use crate::format::record::{Chunk, Form, Kind, Record, decode_chunks};
 use crate::format::segment::BATCH_MOVES;
-use crate::io::{Device, Disk};
+use crate::io::disk::is_trial;
+use crate::io::{Device, Disk, UNIT_BYTES};
 use crate::store::clock;
 use crate::{Db, Durability, Error, Options, Result};
 use losses::Losses;
+use reading::{FileBytes, Unread};
 use scan::{Bytes, Item};
 use source::Source;
 use spans::Spans;
@@ -133,7 +136,7 @@ impl SalvageReport {
 ///
 /// The source is never changed, and may lie on a read-only file system. Fails with [`Error::NoStore`], [`Error::Locked`]
 /// (a process has the store open), [`Error::NewerVersion`], [`Error::Occupied`], [`Error::DestinationFull`] or
-/// [`Error::Io`]; damage is no failure.
+/// [`Error::Io`]; damage is no failure, nor are bytes that the device does not give: they are lost, in units of 4096.
 pub fn salvage(
     store: impl AsRef<Path>,
     out: impl AsRef<Path>,
@@ -152,8 +155,18 @@ pub fn salvage_several<P: AsRef<Path>>(
 ) -> Result<SalvageReport> {
     let (directories, out) = (directories.iter().map(AsRef::as_ref).collect::<Vec<&Path>>(), out.as_ref());
     let _locks = directories.iter().map(|directory| refuse_open_store(directory)).collect::<Result<Vec<_>>>()?;
+    salvage_on(Disk::plain(), &directories, out, progress)
+}
+
+/// [`salvage_several`] from another device, into a store on the disk.
+fn salvage_on<D: Device>(
+    device: D,
+    directories: &[&Path],
+    out: &Path,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<SalvageReport> {
     let mut report = SalvageReport::default();
-    let source = Source::open(Disk::plain(), &directories, &mut report)?;
+    let source = Source::open(device, directories, &mut report)?;
     refuse_occupied(out)?;
     let mut salvage = Salvage {
         tables: Tables::new(source.manifest.as_ref()),
@@ -167,6 +180,7 @@ pub fn salvage_several<P: AsRef<Path>>(
         last_batch: None,
         time_ms: source.manifest.as_ref().map_or(0, |manifest| manifest.time_ms),
         pending: Vec::new(),
+        unread: Vec::new(),
         source,
     };
     salvage.find(&mut report, progress)?;
@@ -197,7 +211,8 @@ fn refuse_occupied(out: &Path) -> Result<()> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         listed => listed.map_err(|e| Error::io("list", out, &e))?,
     };
-    let occupied = entries.flatten().any(|entry| entry.file_name() != "lost+found");
+    let mut names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let occupied = names.any(|name| name != "lost+found" && !is_trial(&name));
     if occupied { Err(Error::Occupied { path: out.to_path_buf() }) } else { Ok(()) }
 }
 
@@ -222,6 +237,8 @@ struct Salvage<D: Device> {
     time_ms: u64,
     /// The pending batches with records that the log lacks.
     pending: Vec<usize>,
+    /// What the device did not give of each segment when it was read first.
+    unread: Vec<Vec<Unread>>,
 }
 
 impl<D: Device> Salvage<D> {
@@ -230,12 +247,14 @@ impl<D: Device> Salvage<D> {
         let total = 2 * self.source.bytes();
         let mut done = 0;
         for position in 0..self.source.segments.len() {
-            let bytes = self.source.read(&self.source.segments[position])?;
-            let segment = self.segment(position, &bytes);
+            let read = self.source.read(&self.source.segments[position])?;
+            self.note_unread(position, &read, report);
+            let segment = self.segment(position, &read);
             segment.walk(&mut |item| self.take(&segment, item, position, report));
             report.segments += 1;
-            done += bytes.len() as u64;
+            done += read.bytes.len() as u64;
             progress(done, total);
+            self.unread.push(read.unread);
         }
         self.find_pending(report);
         self.find_missing_batches(report);
@@ -262,10 +281,23 @@ impl<D: Device> Salvage<D> {
         Ok(())
     }
 
+    /// Lists what the device does not give of a segment. What that means for its records the walk over it finds out.
+    fn note_unread(&mut self, position: usize, read: &FileBytes, report: &mut SalvageReport) {
+        let segment = &self.source.segments[position];
+        // A header that is not given is listed as one that does not check out.
+        for Unread { range, reason } in read.unread.iter().filter(|unread| unread.range != (0..UNIT_BYTES as u64)) {
+            let (path, what) = (segment.path.clone(), format!("the device does not give these bytes: {reason}"));
+            report.lose(LostRegion { path, offset: range.start, length: range.end - range.start, what });
+        }
+        if read.bytes.is_empty() && !read.unread.is_empty() {
+            self.losses.lose_in(segment.life);
+        }
+    }
+
     /// Finds out how old what is lost must be.
     fn bound_losses(&mut self) {
         self.source.lost_lives.iter().for_each(|life| self.losses.lose_in(Some(*life)));
-        if self.source.lacks_directories {
+        if self.source.lacks_directories || self.source.lacks_pending {
             self.losses.lose_in(None);
         }
         if self.source.manifest.is_none() {
@@ -281,9 +313,10 @@ impl<D: Device> Salvage<D> {
         self.lost_below > next_sequence || !report.notes.is_empty()
     }
 
-    fn segment<'a>(&self, position: usize, bytes: &'a [u8]) -> Bytes<'a> {
+    fn segment<'a>(&self, position: usize, read: &'a FileBytes) -> Bytes<'a> {
         let segment = &self.source.segments[position];
-        Bytes { number: segment.number, seed: segment.seed, bytes, known_end: segment.known_end }
+        let FileBytes { bytes, unread } = read;
+        Bytes { number: segment.number, seed: segment.seed, bytes, unread, known_end: segment.known_end }
     }
 
     /// Takes what is found in the segment at this position.
@@ -388,8 +421,16 @@ impl<D: Device> Salvage<D> {
         let total = 2 * self.source.bytes();
         let mut done = total / 2;
         for position in 0..self.source.segments.len() {
-            let bytes = self.source.read(&self.source.segments[position])?;
-            let segment = self.segment(position, &bytes);
+            let read = self.source.read(&self.source.segments[position])?;
+            for unread in read.unread.iter().filter(|unread| !self.unread[position].contains(unread)) {
+                let (path, range) = (self.source.segments[position].path.clone(), &unread.range);
+                let what = format!(
+                    "the device gave these bytes once and does not any more ({}): keys whose newest version is here are missing",
+                    unread.reason
+                );
+                writer.report.lose(LostRegion { path, offset: range.start, length: range.end - range.start, what });
+            }
+            let segment = self.segment(position, &read);
             let mut outcome = Ok(());
             segment.walk(&mut |item| {
                 if let (Ok(()), Item::Record(found)) = (&outcome, item) {
@@ -397,7 +438,7 @@ impl<D: Device> Salvage<D> {
                 }
             });
             outcome?;
-            done += bytes.len() as u64;
+            done += read.bytes.len() as u64;
             progress(done, total);
         }
         let pending = Arc::clone(&self.source.pending);
@@ -486,3 +527,6 @@ impl<D: Device> Salvage<D> {
         report.older = spans.take(MAX_LISTED).collect();
     }
 }
+
+#[cfg(test)]
+mod tests;

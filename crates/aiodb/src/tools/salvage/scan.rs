@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use super::reading::Unread;
 use crate::checksum::crc32c_append;
 use crate::format::batch::{BatchView, Found};
 use crate::format::location::Location;
@@ -41,6 +42,8 @@ pub(super) struct Bytes<'a> {
     pub(super) number: u32,
     pub(super) seed: Seed,
     pub(super) bytes: &'a [u8],
+    /// Those that the device did not give, which are zeros here.
+    pub(super) unread: &'a [Unread],
     /// Everything before this was written, as the manifest says; 0 if that is unknown.
     pub(super) known_end: u64,
 }
@@ -119,16 +122,25 @@ impl<'a> Bytes<'a> {
         }
         // Behind the last batch nothing need be: bytes there are of an earlier life.
         let is_known = following.is_some() || found_behind || (batch_end as u64) < self.known_end;
-        let has_behind = batch_end < end && is_known;
+        // What the device does not give may have been anything.
+        let damage_end = if is_known { end } else { self.unread_end(batch_end, end) };
+        let has_behind = batch_end < damage_end;
         if header.is_some() || has_behind {
             let below = match header {
                 Some(header) if !has_behind => Some(lost_below(&header, &found)),
                 _ => following.map(|following| following.first_sequence),
             };
-            let length = (if has_behind { end } else { batch_end } - start) as u64;
+            let length = (damage_end.max(batch_end) - start) as u64;
             tell(Item::Damage { offset: start as u64, length, batch: header.map(|header| header.number), below });
         }
         end
+    }
+
+    /// Where the last bytes between two offsets end that the device did not give; the first offset if it gave all of them.
+    fn unread_end(&self, from: usize, to: usize) -> usize {
+        let within = |unread: &Unread| unread.range.start < to as u64 && unread.range.end > from as u64;
+        let last = self.unread.iter().rev().find(|unread| within(unread));
+        last.map_or(from, |last| to.min(last.range.end as usize))
     }
 
     fn header(&self, offset: usize) -> Option<BatchHeader> {
@@ -195,7 +207,7 @@ pub(super) fn seed_without_header(bytes: &[u8]) -> Option<Seed> {
             continue;
         }
         let Some(seed) = seed_of(u32_at(at, 4), &at[8..BATCH_LINK_OFFSET]).map(Seed::from_cached) else { continue };
-        let segment = Bytes { number: 0, seed, bytes, known_end: 0 };
+        let segment = Bytes { number: 0, seed, bytes, unread: &[], known_end: 0 };
         if let Some((_, header, _)) = segment.batch(offset) {
             newest = newest.max(Some((header.number, seed.to_cached())));
         }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::reading::{FileBytes, is_of_device, read_around, read_first};
 use super::scan::seed_without_header;
 use super::{LostRegion, SalvageReport};
 use crate::format::batch::BatchView;
@@ -12,7 +13,6 @@ use crate::format::manifest::{Identity, MANIFEST_NAMES, Manifest, damage_error};
 use crate::format::record::{Chunk, Record};
 use crate::format::run::manifest::RunManifest;
 use crate::format::segment::{Damage, HEADER_BYTES, PendingHeader, Seed, SegmentHeader};
-use crate::io::small_file::read_file;
 use crate::io::{Access, Device, File, UNIT_BYTES};
 use crate::log::commit::PENDING_BUFFERS;
 use crate::{DirectoryFault, Error, Result};
@@ -71,6 +71,8 @@ pub(super) struct Source<D: Device> {
     pub(super) lost_lives: Vec<u64>,
     /// Whether there may be other segments that are not there.
     pub(super) lacks_directories: bool,
+    /// Whether batches that had not come into the log may be missing.
+    pub(super) lacks_pending: bool,
 }
 
 impl<D: Device> Source<D> {
@@ -101,11 +103,15 @@ impl<D: Device> Source<D> {
             lacks_segments: false,
             lost_lives: Vec::new(),
             lacks_directories: false,
+            lacks_pending: false,
         };
         let (mut headers, mut newer) = (BTreeMap::new(), None);
         for number in numbers {
             let path = source.segment_path(number);
-            let unit = source.read_start(&path)?;
+            let Some(unit) = source.read_start(&path)? else {
+                headers.insert(number, None);
+                continue;
+            };
             match SegmentHeader::decode(&unit) {
                 Ok(header) if header.segment == number => drop(headers.insert(number, Some(header))),
                 Err(damage @ Damage::Newer { .. }) => {
@@ -127,7 +133,7 @@ impl<D: Device> Source<D> {
             return Err(newer);
         }
         source.choose_segments(headers, report)?;
-        source.pending = Arc::new(source.read_pending());
+        source.pending = Arc::new(source.read_pending(report));
         Ok(source)
     }
 
@@ -140,18 +146,19 @@ impl<D: Device> Source<D> {
     /// A file by its name in whichever directory has it, as `decode` sees it.
     fn find_file<T>(&self, name: &str, decode: impl Fn(&[u8]) -> Option<T>) -> Option<T> {
         self.directories.iter().find_map(|directory| {
-            let bytes = read_file(&self.device, &directory.join(name)).ok()??;
-            decode(&bytes)
+            let read = read_around(&self.device, &directory.join(name)).ok()??;
+            decode(&read.bytes)
         })
     }
 
-    /// The bytes of a segment's header, fewer if the file is shorter.
-    fn read_start(&self, path: &Path) -> Result<Vec<u8>> {
-        let file = self.device.open(path, Access::READ).map_err(|e| Error::io("open", path, &e))?;
-        let mut unit = vec![0; HEADER_BYTES];
-        let read = file.read_at(&mut unit, 0).map_err(|e| Error::io("read", path, &e))?;
-        unit.truncate(read);
-        Ok(unit)
+    /// The bytes of a segment's header, fewer if the file is shorter; `None` if the device does not give them.
+    fn read_start(&self, path: &Path) -> Result<Option<Vec<u8>>> {
+        let file = match self.device.open(path, Access::READ) {
+            Err(error) if is_of_device(&error) => return Ok(None),
+            opened => opened.map_err(|e| Error::io("open", path, &e))?,
+        };
+        let read = read_first(&file, path, HEADER_BYTES)?;
+        Ok(read.unread.is_empty().then_some(read.bytes))
     }
 
     /// Bytes of all segments that are read.
@@ -161,19 +168,33 @@ impl<D: Device> Source<D> {
     }
 
     /// The bytes of a segment file, as many as there are.
-    pub(super) fn read(&self, segment: &SourceSegment) -> Result<Vec<u8>> {
-        Ok(read_file(&self.device, &segment.path)?.unwrap_or_default())
+    pub(super) fn read(&self, segment: &SourceSegment) -> Result<FileBytes> {
+        Ok(read_around(&self.device, &segment.path)?.unwrap_or_default())
     }
 
     /// The batches that lay ready to be written, or had been, when the process died.
-    fn read_pending(&self) -> Vec<Pending> {
-        let batch = |number: usize| {
-            let bytes = self.find_file(&format!("pending/{number}"), |bytes| Some(bytes.to_vec()))?;
-            let header = PendingHeader::decode(bytes.get(..HEADER_BYTES)?).ok()?;
+    fn read_pending(&mut self, report: &mut SalvageReport) -> Vec<Pending> {
+        let mut pending = Vec::new();
+        let names = (0..PENDING_BUFFERS).map(|number| format!("pending/{number}"));
+        let paths: Vec<PathBuf> =
+            names.flat_map(|name| self.directories.iter().map(move |directory| directory.join(&name))).collect();
+        for path in paths {
+            let Ok(Some(FileBytes { bytes, unread })) = read_around(&self.device, &path) else { continue };
+            if let Some(first) = unread.first() {
+                self.lacks_pending = true;
+                report.notes.push(format!(
+                    "{} cannot be read in part ({}): writes of the last moments may be lost",
+                    path.display(),
+                    first.reason
+                ));
+            }
+            let Some(Ok(header)) = bytes.get(..HEADER_BYTES).map(PendingHeader::decode) else { continue };
             let ours = self.store.is_none_or(|store| store == header.store) && bytes.len() > UNIT_BYTES;
-            ours.then_some(Pending { header, bytes })
-        };
-        (0..PENDING_BUFFERS).filter_map(batch).collect()
+            if ours {
+                pending.push(Pending { header, bytes });
+            }
+        }
+        pending
     }
 
     /// A part of a large value, if it checks out.
@@ -214,7 +235,7 @@ impl<D: Device> Source<D> {
         let mut identity: Option<Identity> = None;
         for directory in &self.directories {
             let path = directory.join("STORE");
-            let bytes = read_file(&self.device, &path)?.unwrap_or_default();
+            let bytes = read_around(&self.device, &path)?.unwrap_or_default().bytes;
             match (Identity::decode(&bytes), identity) {
                 (Ok(other), Some(first)) if other.store != first.store => {
                     return Err(Error::Directory { path: directory.clone(), fault: DirectoryFault::Foreign });
@@ -351,7 +372,7 @@ impl<D: Device> Source<D> {
                 }
                 (Some(_), Some(0)) => continue,
                 (Some(store), Some(life)) => Some(Seed::new(&store, number, life)),
-                _ => seed_without_header(&read_file(&self.device, &path)?.unwrap_or_default()),
+                _ => seed_without_header(&read_around(&self.device, &path)?.unwrap_or_default().bytes),
             };
             if let Some(seed) = seed {
                 self.segments.push(SourceSegment { number, path, seed, life, known_end });

@@ -57,7 +57,7 @@ pub fn run(args: ApplyArgs, output: &Output) -> Result<Exit, CliError> {
     let mut options = aiodb::Options { create: args.segment_bytes.is_some(), ..args.store.options() };
     options.segment_bytes = args.segment_bytes.unwrap_or(options.segment_bytes);
     options.checkpoint_bytes = args.checkpoint_bytes.unwrap_or(options.checkpoint_bytes);
-    let db = aiodb::Db::open(&args.store.store, options)?;
+    let db = args.store.open_with(options)?;
     // Relaxed: it is read after the threads have ended.
     let refused = AtomicBool::new(false);
     std::thread::scope(|scope| {

@@ -17,6 +17,14 @@ fn every_command_finds_all_directories() {
         assert_eq!(place.get("k", &["--also", third, "--also", second]), b"v");
         place.run("del", &with(&["k"])).exits(0);
         place.run("create-table", &with(&["more"])).exits(0);
+        let change = br#"{"id":1,"changes":[{"table":"more","key":"applied","value":"v"}]}"#;
+        place.run_with_input("apply", &with(&[]), change).exits(0);
+        assert_eq!(place.get("applied", &with(&["--table", "more"])), b"v");
+        place.run_with_input("load", &with(&["--format", "tsv", "--table", "more"]), b"loaded\tv\n").exits(0);
+        place.run("copy-table", &with(&["more", "copied"])).exits(0);
+        place.run("rename-table", &with(&["copied", "renamed"])).exits(0);
+        let exported = place.run("export", &with(&["-", "--format", "tsv", "--table", "renamed"])).exits(0).text();
+        assert_eq!(exported.lines().count(), 2, "{exported}");
         for command in ["stat", "tables", "verify"] {
             place.run(command, &with(&[])).exits(0);
             place.run(command, &with(&["--read-only"])).exits(0);

@@ -4,6 +4,7 @@ use crate::encoding::Encoding;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::load::input::Format;
+use crate::load::source::DEFAULT_MAX_LINE_BYTES;
 use crate::options::{ReadArgs, TableArgs};
 use crate::output::Output;
 use crate::progress::{Progress, rate};
@@ -67,7 +68,7 @@ pub fn run(args: ExportArgs, output: &Output) -> Result<Exit, CliError> {
     };
     let db = args.store.open()?;
     let table = db.table(&args.table.table)?;
-    let mut export = Export { args: &args, format, records: 0, bytes: 0 };
+    let mut export = Export { args: &args, format, records: 0, bytes: 0, longest_line: 0 };
     if to_stdout {
         export.write_all(&table, io::stdout().lock(), None)?;
     } else {
@@ -90,6 +91,8 @@ struct Export<'a> {
     format: Format,
     records: u64,
     bytes: u64,
+    /// Bytes of the longest record as it is written, with its line ends.
+    longest_line: u64,
 }
 
 impl Export<'_> {
@@ -128,6 +131,7 @@ impl Export<'_> {
             out.write_all(&line).map_err(CliError::Output)?;
             self.records += 1;
             self.bytes += line.len() as u64;
+            self.longest_line = self.longest_line.max(line.len() as u64);
             if let Some(progress) = &mut progress {
                 let records = self.records;
                 progress.update(self.bytes, None, |elapsed| {
@@ -200,6 +204,10 @@ impl Export<'_> {
                 command.push_str(&format!(" --{option}-encoding {}", encoding.name()));
             }
         }
+        // A long value becomes longer where it is encoded or escaped.
+        if self.longest_line > DEFAULT_MAX_LINE_BYTES {
+            command.push_str(&format!(" --max-line-bytes {}", self.longest_line));
+        }
         command
     }
 }
@@ -223,3 +231,6 @@ fn quote(column: &[u8], out: &mut Vec<u8>) {
     }
     out.push(b'"');
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 /// The longest line by default, in bytes: the longest value and key as text, and room for the columns around them.
-const DEFAULT_MAX_LINE_BYTES: u64 = (1 << 30) + (1 << 20);
+pub const DEFAULT_MAX_LINE_BYTES: u64 = (1 << 30) + (1 << 20);
 
 /// A file of lines and how records are written in it.
 #[derive(Args)]

@@ -70,7 +70,8 @@ jsonl   one JSON object a line; --key and --value name fields, a.b the field b i
 are stored as their text, other values as their JSON
 resp    commands of the Redis protocol, as an append-only file or `redis-cli --pipe` has them: what `aiodb serve` would \
 make of them is in the store, which no server may have meanwhile. --skip-lines and --bad-lines are about commands; up to 127 \
-more are carried out behind one that stops the load
+more are carried out behind one that is refused. Where the disk is full, or the store fails otherwise, the load stops at the first \
+command that was not carried out, whatever --bad-lines says
 
 Lines end with LF or CRLF; empty lines are passed over. Records are written with durability `none` and made durable \
 together at the end, before anything is reported as loaded. Ctrl-C stops cleanly: the report says how many lines are \

@@ -18,6 +18,7 @@ use crate::database::DatabaseTables;
 use crate::entry::{self, Entry, original_key, stored_key};
 use crate::entry_cache::{Counts, EntryCache, Moment};
 use crate::expiring::{self, Expired};
+use crate::failures::Failures;
 use crate::flusher::Flusher;
 use crate::locks::{Claim, Database, Held, Key, Locks};
 use crate::packed::Packed;
@@ -42,6 +43,8 @@ pub(crate) struct Keyspace {
     pub(crate) watchers: Watchers,
     /// Who waits for elements of which keys.
     pub(crate) waiters: Waiters,
+    /// What the store has failed at, for a load.
+    pub(crate) failures: Failures,
     durability: Durability,
     /// Of the class `sync`: the thread that flushes.
     flusher: Option<Flusher>,
@@ -74,8 +77,19 @@ impl Keyspace {
             _ => (None, 0),
         };
         let written = (0..stripes).map(|_| AtomicU64::new(0)).collect();
-        let (locks, watchers, waiters) = (Locks::new(), Watchers::default(), Waiters::default());
-        let keyspace = Keyspace { db, tables, sizes, cache, locks, watchers, waiters, durability, flusher, written };
+        let keyspace = Keyspace {
+            db,
+            tables,
+            sizes,
+            cache,
+            locks: Locks::new(),
+            watchers: Watchers::default(),
+            waiters: Waiters::default(),
+            failures: Failures::default(),
+            durability,
+            flusher,
+            written,
+        };
         keyspace.count_unknown(say)?;
         Ok(keyspace)
     }
@@ -210,7 +224,7 @@ impl Keyspace {
         let moment = self.cache.moment(key);
         let get = self.table(key.database).get_async(&stored_key(&key.name));
         let key = key.clone();
-        Either::Right(get.map(move |stored| self.read(&key, stored?, moment)))
+        Either::Right(get.map(move |stored| self.read(&key, stored, moment)))
     }
 
     /// All elements of a collection, if they are few and were read or written lately. The caller has a claim on its key.
@@ -229,11 +243,16 @@ impl Keyspace {
             return Ok(Some(entry));
         }
         let moment = self.cache.moment(key);
-        self.read(key, self.table(key.database).get(&stored_key(&key.name))?, moment)
+        self.read(key, self.table(key.database).get(&stored_key(&key.name)), moment)
     }
 
-    fn read(&self, key: &Key, stored: Option<Vec<u8>>, moment: Moment) -> Result<Option<Entry>, Refusal> {
-        let Some(stored) = stored else { return Ok(None) };
+    fn read(
+        &self,
+        key: &Key,
+        stored: aiodb::Result<Option<Vec<u8>>>,
+        moment: Moment,
+    ) -> Result<Option<Entry>, Refusal> {
+        let Some(stored) = self.noted(stored)? else { return Ok(None) };
         let entry = Entry::decode(stored)?;
         self.cache.keep_read(key, &entry, moment, &self.locks);
         Ok(Some(entry))
@@ -241,6 +260,16 @@ impl Keyspace {
 
     /// Keys of a database in their order, from those that come after `after` on, for as long as `visit` wants more.
     pub(crate) fn visit_names(
+        &self,
+        database: Database,
+        after: Option<&[u8]>,
+        now_ms: u64,
+        visit: impl FnMut(&[u8]) -> bool,
+    ) -> Result<(), Refusal> {
+        self.failures.note(self.scan_names(database, after, now_ms, visit))
+    }
+
+    fn scan_names(
         &self,
         database: Database,
         after: Option<&[u8]>,
@@ -279,6 +308,10 @@ impl Keyspace {
 
     /// How many keys a database has that have not expired.
     pub(crate) fn size(&self, database: Database, now_ms: u64) -> Result<u64, Refusal> {
+        self.failures.note(self.count(database, now_ms))
+    }
+
+    fn count(&self, database: Database, now_ms: u64) -> Result<u64, Refusal> {
         let tables = self.tables(database);
         let Some((elements, first_ms)) = tables.due_elements(now_ms) else {
             return Ok(self.sizes.of(database)?.unwrap_or(0));
@@ -305,19 +338,19 @@ impl Keyspace {
 
     /// A number for a new collection, which no other has or had.
     pub(crate) fn new_number(&self, database: Database) -> Result<u64, Refusal> {
-        self.tables(database).new_number(self.append_class())
+        self.failures.note(self.tables(database).new_number(self.append_class()))
     }
 
     /// The value of an element, through the engine's pipelined reads.
     pub(crate) async fn element(&self, owner: Owner, name: &[u8]) -> Result<Option<Bytes>, Refusal> {
         let Some(elements) = self.tables(owner.database).elements() else { return Ok(None) };
-        Ok(elements.get_async(&owner.element_key(name)).await?.map(Bytes::from))
+        Ok(self.noted(elements.get_async(&owner.element_key(name)).await)?.map(Bytes::from))
     }
 
     /// The value of an element, read with the calling thread.
     pub(crate) fn element_blocking(&self, owner: Owner, name: &[u8]) -> Result<Option<Bytes>, Refusal> {
         let Some(elements) = self.tables(owner.database).elements() else { return Ok(None) };
-        Ok(elements.get(&owner.element_key(name))?.map(Bytes::from))
+        Ok(self.noted(elements.get(&owner.element_key(name)))?.map(Bytes::from))
     }
 
     /// Elements in the order of their names, for as long as `visit` wants more.
@@ -341,8 +374,8 @@ impl Keyspace {
         };
         options = if span.is_backward { options.backward() } else { options };
         options = if span.values { options } else { options.keys_only() };
-        let mut scan = elements.scan(options)?;
-        while let Some((key, value)) = scan.next_record()? {
+        let mut scan = self.noted(elements.scan(options))?;
+        while let Some((key, value)) = self.noted(scan.next_record())? {
             if !visit(&key[owner.prefix().len()..], value) {
                 break;
             }
@@ -352,17 +385,18 @@ impl Keyspace {
 
     /// The last key of a database.
     pub(crate) fn last_name(&self, database: Database) -> Result<Option<Bytes>, Refusal> {
-        let mut scan = self.table(database).scan(ScanOptions::all().keys_only().backward().limit(1))?;
-        Ok(scan.next_record()?.map(|(key, _)| Bytes::copy_from_slice(original_key(key))))
+        let mut scan = self.noted(self.table(database).scan(ScanOptions::all().keys_only().backward().limit(1)))?;
+        Ok(self.noted(scan.next_record())?.map(|(key, _)| Bytes::copy_from_slice(original_key(key))))
     }
 
     /// Makes changes, all of them or none. The caller has a claim on their keys. [`Keyspace::wait`] makes them durable.
     pub(crate) async fn write(&self, changes: &Changes<'_>) -> Result<Sequence, Refusal> {
+        self.failures.check()?;
         for row in &changes.rows {
             let tables = self.tables(row.database);
             if tables.elements().is_none() {
                 // To make a table waits for the device: another thread takes this thread's other connections.
-                tokio::task::block_in_place(|| tables.elements_or_made().map(|_| ()))?;
+                self.noted(tokio::task::block_in_place(|| tables.elements_or_made().map(|_| ())))?;
             }
         }
         let batch = self.batch(changes)?;
@@ -374,7 +408,7 @@ impl Keyspace {
         changes.expiring().for_each(|(database, at_ms)| self.tables(database).expiring.write_ends(at_ms));
         writing.ended(changes.keys.iter().map(|changed| (changed, outcome.is_ok())));
         unmark(&stripes, &before, outcome.as_ref().ok());
-        Ok(outcome?)
+        self.noted(outcome)
     }
 
     /// Whether replies wait until what they show is on the device.
@@ -390,7 +424,7 @@ impl Keyspace {
     /// Returns when a write is as durable as its class says.
     pub(crate) async fn wait(&self, sequence: Sequence) -> Result<(), Refusal> {
         match &self.flusher {
-            Some(flusher) => Ok(flusher.wait(sequence).await?),
+            Some(flusher) => self.noted(flusher.wait(sequence).await),
             None => Ok(()),
         }
     }
@@ -402,7 +436,12 @@ impl Keyspace {
             None => UNDER_WAY,
             Some(keys) => keys.map(|key| self.written[key.stripe()].load(Ordering::SeqCst)).max().unwrap_or(0),
         };
-        Ok(flusher.wait_for_number(last, || self.db.sequence()).await?)
+        self.noted(flusher.wait_for_number(last, || self.db.sequence()).await)
+    }
+
+    /// See [`Failures::note`].
+    fn noted<T>(&self, outcome: aiodb::Result<T>) -> Result<T, Refusal> {
+        self.failures.note(outcome.map_err(Refusal::from))
     }
 
     fn tables(&self, database: Database) -> &DatabaseTables {

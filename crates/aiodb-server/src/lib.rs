@@ -21,6 +21,7 @@ mod entry_cache;
 mod execution;
 mod expiring;
 mod expiry;
+mod failures;
 mod figures;
 mod flusher;
 mod gets;

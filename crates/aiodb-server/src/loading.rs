@@ -12,7 +12,7 @@ use crate::command::{Call, Run, Server};
 use crate::config::Config;
 use crate::keyspace::Keyspace;
 use crate::log::Log;
-use crate::refusal::words;
+use crate::refusal::{Refusal, words};
 use crate::reply::Reply;
 use crate::request::{Decoder, Fault, Request};
 use crate::server::{ServeError, store_options};
@@ -62,7 +62,8 @@ pub struct Loaded {
 /// Why a load ended before its input.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// The store cannot be opened or closed, or what was written cannot be made durable.
+    /// The store cannot be opened or closed, or what was written cannot be made durable; or it refused a command, because there is no room or
+    /// because it failed: then neither that command nor one behind it was carried out.
     #[error(transparent)]
     Serve(#[from] ServeError),
     /// The input cannot be read.
@@ -93,8 +94,9 @@ impl From<aiodb::Error> for LoadError {
 }
 
 /// Carries out the commands of an input, after so many that are passed over (their SELECTs count), as long as `watch` returns true.
-/// They are made durable at the end, whatever that is: then the result says how far it came, and why it came no further. What else has the
-/// settings as a server has them, of which directory, databases, durability and memory matter.
+/// They are made durable at the end, whatever that is: then the result says how far it came, and why it came no further. A command that is
+/// refused for what it says is dealt with by that; one that the store refuses ends the load, and another load can begin with it. What else
+/// has the settings as a server has them, of which directory, databases, durability and memory matter.
 pub fn load(
     config: Config,
     input: impl Read,
@@ -106,6 +108,7 @@ pub fn load(
     let (options, division) = (store_options(&config)?, config.division()?);
     let log = Log::new(|line| eprintln!("aiodb: {}", line.message));
     let keyspace = Keyspace::open(&config.dir, config.databases, options, &|line: &str| log.say(line))?;
+    keyspace.failures.watch();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.map_err(|cause| ServeError::System { action: "start threads", cause })?;
     let server = Server::new((config, division), keyspace, table, acl, None, 0, log);
@@ -119,8 +122,12 @@ pub fn load(
     let ended = runtime.block_on(load.run(&mut loaded));
     loaded.commands = load.whole;
     server.keyspace.sync()?;
-    server.keyspace.close()?;
-    Ok((loaded, ended.err()))
+    let closed = server.keyspace.close();
+    match ended {
+        Ok(()) => closed.map(|()| (loaded, None)).map_err(ServeError::from),
+        // What ended the load comes first, and says how far it came.
+        Err(error) => Ok((loaded, Some(error))),
+    }
 }
 
 /// A load under way.
@@ -144,28 +151,28 @@ impl<R: Read, W: FnMut(Event<'_>) -> bool> Load<'_, R, W> {
             let request = match self.next(loaded, group.len() as u64) {
                 Ok(Some(request)) => request,
                 ended => {
-                    self.carry_out(&mut group, loaded).await;
+                    self.carry_out(&mut group, loaded).await?;
                     return ended.and_then(|_| self.check_end(loaded.commands));
                 }
             };
             let call = match self.take(request, loaded.commands + group.len() as u64) {
                 Taken::Call(call) => call,
                 Taken::Done(reply) => {
-                    goes_on = self.carry_out(&mut group, loaded).await && self.done(loaded, &[reply]);
+                    goes_on = self.carry_out(&mut group, loaded).await? && self.done(loaded, &[reply]);
                     continue;
                 }
             };
             bytes += call.bytes();
             if !is_grouped(&call) {
-                goes_on = self.carry_out(&mut group, loaded).await;
+                goes_on = self.carry_out(&mut group, loaded).await?;
                 group.push(call);
-                goes_on &= self.carry_out(&mut group, loaded).await;
+                goes_on = goes_on && self.carry_out(&mut group, loaded).await?;
                 bytes = 0;
                 continue;
             }
             group.push(call);
             if group.len() >= MOST_GROUP || bytes >= GROUP_BYTES {
-                goes_on = self.carry_out(&mut group, loaded).await;
+                goes_on = self.carry_out(&mut group, loaded).await?;
                 bytes = 0;
             }
         }
@@ -220,14 +227,35 @@ impl<R: Read, W: FnMut(Event<'_>) -> bool> Load<'_, R, W> {
         }
     }
 
-    /// Carries out calls together; whether the load goes on.
-    async fn carry_out(&mut self, group: &mut Vec<Call>, loaded: &mut Loaded) -> bool {
+    /// Carries out calls together; whether the load goes on. A call that the store refuses ends it, and none behind that one is carried out.
+    async fn carry_out(&mut self, group: &mut Vec<Call>, loaded: &mut Loaded) -> Result<bool, LoadError> {
         let calls = std::mem::take(group);
         if calls.is_empty() {
-            return true;
+            return Ok(true);
         }
-        let replies = execution::answer(self.server, &mut self.session, &calls).await;
-        self.done(loaded, &replies)
+        let server = self.server;
+        let failures = &server.keyspace.failures;
+        let replies = execution::answer(server, &mut self.session, &calls).await;
+        let Some(failure) = failures.take() else { return Ok(self.done(loaded, &replies)) };
+        if calls.len() == 1 {
+            return Err(failure.into());
+        }
+        // The store has refused one of them, or all of them together. Since then it was given no write, so the first that says so was not carried
+        // out, and nothing behind it has changed anything. From there on each is tried by itself.
+        let refused = Reply::from(Err(Refusal::Engine(failure)));
+        let first = replies.iter().position(|reply| *reply == refused).unwrap_or(replies.len());
+        let mut goes_on = self.done(loaded, &replies[..first]);
+        for call in &calls[first..] {
+            if !goes_on {
+                break;
+            }
+            let replies = execution::answer(server, &mut self.session, std::slice::from_ref(call)).await;
+            if let Some(failure) = failures.take() {
+                return Err(failure.into());
+            }
+            goes_on = self.done(loaded, &replies);
+        }
+        Ok(goes_on)
     }
 
     /// Counts commands that were answered; whether the load goes on.

@@ -131,6 +131,57 @@ fn a_full_disk_refuses_and_goes_on_when_there_is_room() {
     }
 }
 
+/// Commands as clients send them.
+fn commands(lines: impl Iterator<Item = Vec<String>>) -> String {
+    let command = |words: Vec<String>| {
+        let arguments: String = words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len())).collect();
+        format!("*{}\r\n{arguments}", words.len())
+    };
+    lines.map(command).collect()
+}
+
+#[test]
+fn a_load_of_commands_on_a_full_disk_stops_at_the_first_that_was_not_carried_out() {
+    const ROUNDS: usize = 1100;
+    const LONG: usize = 10_000;
+    let place = Place::new();
+    let Some(disk) = Small::mount(&place) else { return };
+    let store = disk.directory.join("store");
+    make(&store, "lsm", SEGMENT_BYTES);
+    std::fs::write(disk.directory.join("other"), vec![1; 12 << 20]).unwrap();
+    // Where there is no room for the long values there may be some for the others.
+    let value = "v".repeat(LONG);
+    let lines = (0..ROUNDS).flat_map(|round| {
+        let words = [format!("rpush log {round}"), format!("set key:{round} {value}"), "incr count".to_string()];
+        words.map(|line| line.split(' ').map(str::to_string).collect::<Vec<_>>())
+    });
+    let file = place.file("commands", commands(lines));
+    let load = |file: &Path, arguments: &[&str]| {
+        let shared = ["--format", "resp", "--databases", "1", "--json"];
+        Ran::of(aiodb(["load"]).arg(&store).arg(file).args(shared).args(arguments).stdin(Stdio::null()))
+    };
+    let stopped = load(&file, &["--bad-lines", "skip"]).exits(3);
+    assert_eq!((stopped.error_kind(), &stopped.json()["commands_refused"]), ("disk_full".to_string(), &json!(0)));
+    let done = stopped.json()["commands_done"].as_u64().unwrap();
+    assert!(done > 0 && done < 3 * ROUNDS as u64, "{done}");
+    let again = load(&file, &["--skip-lines", &done.to_string()]).exits(3);
+    let done = again.json()["commands_done"].as_u64().unwrap().max(done);
+    std::fs::remove_file(disk.directory.join("other")).unwrap();
+    let whole = load(&file, &["--skip-lines", &done.to_string()]).exits(0).json();
+    assert_eq!(whole["commands_done"], 3 * ROUNDS);
+    let script = format!(
+        "local log = redis.call('lrange', 'log', 0, -1) \
+         for round = 0, {ROUNDS} - 1 do \
+           if log[round + 1] ~= tostring(round) then return redis.error_reply('the log has ' .. tostring(log[round + 1]) .. ' for ' .. round) end \
+           if redis.call('strlen', 'key:' .. round) ~= {LONG} then return redis.error_reply('there is no key:' .. round) end \
+         end \
+         return redis.error_reply(#log .. ' rounds, count ' .. redis.call('get', 'count'))"
+    );
+    let asked = place.file("asked", commands(std::iter::once(vec!["eval".into(), script, "0".into()])));
+    let told = load(&asked, &["--bad-lines", "skip"]).exits(4).json();
+    assert_eq!(told["commands_refused_shown"][0]["reason"], format!("ERR {ROUNDS} rounds, count {ROUNDS}"));
+}
+
 /// Few of these segments' files fit into the limits below.
 const SMALLEST_SEGMENT_BYTES: u64 = 64 << 10;
 

@@ -239,44 +239,72 @@ public final class PartitionReader {
 
     /** The only slice. The source is closed with the result, or now if there is none. */
     private UnfilteredRowIterator readSlice(EntrySource source) {
-        StoredRows rows = null;
-        boolean found = false;
+        OpenSlice open = new OpenSlice(source);
+        UnfilteredRowIterator read = null;
         try {
             PartitionHeader header = header(source);
-            rows = scan(source, slices.get(0));
-            found = rows.hasNext() || !header.isEmpty();
-            StoredRows opened = rows;
-            return found ? result(header, slice -> opened, () -> {
-                opened.close();
-                source.close();
-            }) : null;
+            StoredRows rows = open.rows(slices.get(0));
+            if (rows.hasNext() || !header.isEmpty()) {
+                read = result(header, slice -> rows, open);
+            }
+            return read;
         } finally {
-            if (!found) {
-                if (rows != null) {
-                    rows.close();
-                }
-                source.close();
+            if (read == null) {
+                open.close();
             }
         }
     }
 
     /** Several slices, each when it is asked for. The source is closed with the result. */
     private UnfilteredRowIterator readSlices(EntrySource source) {
-        boolean read = false;
+        OpenSlice open = new OpenSlice(source);
+        UnfilteredRowIterator read = null;
         try {
-            PartitionHeader header = header(source);
-            read = true;
-            return result(header, slice -> scan(source, slice), source);
+            read = result(header(source), open::rows, open);
+            return read;
         } finally {
-            if (!read) {
-                source.close();
+            if (read == null) {
+                open.close();
             }
         }
     }
 
-    private StoredRows scan(EntrySource source, Slice slice) {
-        Range range = Range.all().from(bound(slice.start())).before(bound(slice.end()));
-        return new StoredRows(source.scan(reversed ? range.backward() : range), storedTable, metadata, notes);
+    /** A source, and the slice of it that is read at the moment: a reader may stop before its last row. */
+    private final class OpenSlice implements AutoCloseable {
+        private final EntrySource source;
+
+        /** Null before the first slice. */
+        private StoredRows rows;
+
+        OpenSlice(EntrySource source) {
+            this.source = source;
+        }
+
+        /** The rows of a slice, in the place of those of the slice before. */
+        StoredRows rows(Slice slice) {
+            try {
+                closeRows();
+                Range range = Range.all().from(bound(slice.start())).before(bound(slice.end()));
+                FrameReader reader = new FrameReader(false, storedTable.headers(), metadata);
+                rows = new StoredRows(source.scan(reversed ? range.backward() : range), reader, storedTable.open(), notes);
+                return rows;
+            } catch (StoreException failure) {
+                throw DiskErrors.ofRead(failure, storedTable.open());
+            }
+        }
+
+        private void closeRows() {
+            if (rows != null) {
+                rows.close();
+            }
+        }
+
+        @Override
+        public void close() {
+            try (source) {
+                closeRows();
+            }
+        }
     }
 
     /** Bounds lie between the rows; the greatest has the place where the next kind of entries would begin. */
@@ -291,7 +319,7 @@ public final class PartitionReader {
     }
 
     private UnfilteredRowIterator result(
-            PartitionHeader header, Function<Slice, Iterator<Row>> rows, AutoCloseable resource) {
+            PartitionHeader header, Function<Slice, ? extends Iterator<Row>> rows, AutoCloseable resource) {
         return new StoredPartition(
                 metadata,
                 partition,

@@ -329,13 +329,16 @@ public final class PartitionScan extends AbstractUnfilteredPartitionIterator {
 
     private void closeRows() {
         pending = false;
-        if (rows != null) {
-            rows.close();
+        try {
+            if (rows != null) {
+                rows.close();
+            }
+        } finally {
             rows = null;
-        }
-        if (source != null) {
-            source.close();
-            source = null;
+            if (source != null) {
+                source.close();
+                source = null;
+            }
         }
     }
 }

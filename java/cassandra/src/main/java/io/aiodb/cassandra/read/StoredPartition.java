@@ -20,7 +20,7 @@ final class StoredPartition extends AbstractUnfilteredRowIterator {
     private final PartitionHeader header;
     private final Slices slices;
     private final ColumnFilter columns;
-    private final Function<Slice, Iterator<Row>> rows;
+    private final Function<Slice, ? extends Iterator<Row>> rows;
     private final AutoCloseable resource;
 
     private int next;
@@ -28,8 +28,8 @@ final class StoredPartition extends AbstractUnfilteredRowIterator {
     private boolean closed;
 
     /**
-     * @param rows gives the rows of a slice, in the order of the iteration
-     * @param resource is closed at the end, or before it by {@link #close}
+     * @param rows gives the rows of a slice, in the order of the iteration; asked for the next slice at the end of the one before
+     * @param resource is closed at the end, or before it by {@link #close}; what the rows hold is part of it
      */
     StoredPartition(
             TableMetadata metadata,
@@ -39,7 +39,7 @@ final class StoredPartition extends AbstractUnfilteredRowIterator {
             ColumnFilter columns,
             boolean reversed,
             EncodingStats stats,
-            Function<Slice, Iterator<Row>> rows,
+            Function<Slice, ? extends Iterator<Row>> rows,
             AutoCloseable resource) {
         super(
                 metadata,

@@ -3,27 +3,30 @@ package io.aiodb.cassandra.read;
 import io.aiodb.cassandra.format.FrameReader;
 import io.aiodb.cassandra.table.DiskErrors;
 import io.aiodb.cassandra.table.MergeQueue;
-import io.aiodb.cassandra.table.StoredTable;
+import io.aiodb.cassandra.table.OpenStore;
 import io.aiodb.store.Rows;
 import io.aiodb.store.StoreException;
 import java.util.NoSuchElementException;
 import org.apache.cassandra.db.rows.Row;
-import org.apache.cassandra.schema.TableMetadata;
 import org.apache.cassandra.utils.CloseableIterator;
 
 /** The rows that a scan of row entries finds, merged one by one. */
 final class StoredRows implements CloseableIterator<Row> {
     private final Rows rows;
-    private final StoredTable storedTable;
     private final FrameReader reader;
+    private final OpenStore open;
     private final MergeQueue.Notes notes;
     private Row next;
     private boolean closed;
 
-    StoredRows(Rows rows, StoredTable storedTable, TableMetadata metadata, MergeQueue.Notes notes) {
+    /**
+     * @param rows closed with this
+     * @param open the store that they are of
+     */
+    StoredRows(Rows rows, FrameReader reader, OpenStore open, MergeQueue.Notes notes) {
         this.rows = rows;
-        this.storedTable = storedTable;
-        this.reader = new FrameReader(false, storedTable.headers(), metadata);
+        this.reader = reader;
+        this.open = open;
         this.notes = notes;
     }
 
@@ -32,7 +35,7 @@ final class StoredRows implements CloseableIterator<Row> {
         try {
             return advance();
         } catch (StoreException failure) {
-            throw DiskErrors.ofRead(failure, storedTable.open());
+            throw DiskErrors.ofRead(failure, open);
         }
     }
 

@@ -2,8 +2,7 @@ package io.aiodb.cassandra.compaction;
 
 import io.aiodb.cassandra.format.FrameReader;
 import io.aiodb.cassandra.format.FrameWriter;
-import io.aiodb.cassandra.format.RowCover;
-import io.aiodb.cassandra.format.SerializationHeaders;
+import io.aiodb.cassandra.format.RowMerger;
 import io.aiodb.cassandra.format.StoredKey;
 import io.aiodb.cassandra.read.RenewedRows;
 import io.aiodb.cassandra.table.OpenStore;
@@ -16,7 +15,6 @@ import io.aiodb.store.Range;
 import io.aiodb.store.Rows;
 import io.aiodb.store.Table;
 import java.nio.ByteBuffer;
-import java.util.Collection;
 import java.util.Iterator;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -27,8 +25,6 @@ import org.apache.cassandra.db.MutableDeletionInfo;
 import org.apache.cassandra.db.RangeTombstone;
 import org.apache.cassandra.db.Slice;
 import org.apache.cassandra.db.rows.Row;
-import org.apache.cassandra.db.rows.SerializationHelper;
-import org.apache.cassandra.schema.ColumnMetadata;
 import org.apache.cassandra.schema.TableMetadata;
 
 /**
@@ -53,12 +49,10 @@ final class EntryRewriter {
 
     /**
      * Replaces rows of a partition, or its static row, by what {@code keep} makes of them; null removes. Rows stay as they
-     * are that have columns which this version of the table does not know: it has not got them yet, or it has dropped them,
-     * and they were written after that. False if any stayed.
+     * are that have columns which this version of the table does not know, see {@link RowMerger#read}. False if any stayed.
      */
     boolean rows(Object partition, List<byte[]> keys, boolean isStatic, UnaryOperator<Row> keep) {
-        SerializationHeaders.Numbered header = storedTable.headers().forWriting(metadata);
-        SerializationHelper helper = new SerializationHelper(header.header());
+        RowMerger merger = new RowMerger(isStatic, storedTable.headers(), metadata);
         AtomicBoolean all = new AtomicBoolean(true);
         boolean replaced = replace(partition, () -> {
             for (byte[] key : keys) {
@@ -66,31 +60,22 @@ final class EntryRewriter {
                 if (found == null) {
                     continue;
                 }
-                if (FrameReader.isYounger(ByteBuffer.wrap(found), storedTable.headers(), metadata)) {
+                if (!merger.read(ByteBuffer.wrap(found))) {
                     all.set(false);
                     continue;
                 }
-                Row row = FrameReader.row(ByteBuffer.wrap(found), isStatic, storedTable.headers(), metadata);
-                if (row != null && !knowsAll(row.columns())) {
-                    all.set(false);
-                    continue;
-                }
+                Row row = merger.row();
                 Row kept = row == null ? null : keep.apply(row);
                 if (kept == null || kept.isEmpty()) {
                     batch.delete(table, ByteBuffer.wrap(key));
                 } else {
-                    RowCover cover = RowCover.of(kept, header.header().columns(isStatic));
-                    ByteBuffer frame = frames.row(kept, cover, header, helper);
+                    ByteBuffer frame = merger.frame(kept);
                     writeFull(frame.remaining());
                     batch.put(table, ByteBuffer.wrap(key), frame);
                 }
             }
         });
         return replaced && all.get();
-    }
-
-    private boolean knowsAll(Collection<ColumnMetadata> columns) {
-        return columns.stream().allMatch(column -> metadata.getColumn(column.name) != null);
     }
 
     /** Replaces a partition's deletions by the last one, or removes it too if it need not be kept. */

@@ -119,7 +119,7 @@ public final class FrameReader {
      * of the heap, and would read at an address that is none; so it gets a copy of one that lies in the heap and is only to
      * be read.
      */
-    private static DataInputBuffer input(ByteBuffer value) {
+    static DataInputBuffer input(ByteBuffer value) {
         if (value.hasArray() || value.isDirect()) {
             return new DataInputBuffer(value, true);
         }

@@ -68,6 +68,17 @@ public record RowCover(long parts, long earliest, long latest) {
         out.writeUnsignedVInt(latest - earliest);
     }
 
+    /** @throws IOException if it is none */
+    static RowCover read(DataInputPlus in) throws IOException {
+        long parts = in.readUnsignedVInt();
+        long earliest = in.readLong();
+        RowCover cover = new RowCover(parts, earliest, earliest + in.readUnsignedVInt());
+        if (parts == 0 || cover.latest < earliest) {
+            throw new IOException(cover + " covers nothing");
+        }
+        return cover;
+    }
+
     static void skip(DataInputPlus in) throws IOException {
         in.readUnsignedVInt();
         in.skipBytesFully(Long.BYTES);

@@ -1,5 +1,6 @@
 package io.aiodb.cassandra.write;
 
+import io.aiodb.cassandra.format.FrameFolder;
 import io.aiodb.store.Batch;
 import io.aiodb.store.Durability;
 import io.aiodb.store.Store;
@@ -7,11 +8,12 @@ import io.aiodb.store.Table;
 import java.nio.ByteBuffer;
 
 /**
- * Appends as much as it is given, in batches that every store takes; one update can append more to a row than a store
- * appends without reading. The appends are not there all together, and each is there at least once.
+ * Appends frames, as many as it is given, in batches that every store takes; one update can append more to a row than a store
+ * appends without reading. The appends are not there all together, and each is there at least once, unless others stand for
+ * it.
  */
 public final class BulkWriter {
-    /** A longer value, in bytes, is put together with the one that there was before. */
+    /** A longer value, in bytes, is folded with the one that there was before, and put in its place. */
     public static final int MAX_OPERAND_BYTES = 128 << 10;
 
     /** Every store writes at least so many bytes at once. */
@@ -21,7 +23,7 @@ public final class BulkWriter {
     private final Table table;
     private final Batch batch = new Batch();
 
-    /** For one table of a store. Belongs to one thread. */
+    /** For one table of a store, whose values are frames. Belongs to one thread. */
     public BulkWriter(Store store, Table table) {
         this.store = store;
         this.table = table;
@@ -40,12 +42,7 @@ public final class BulkWriter {
         byte[] name = new byte[key.remaining()];
         key.get(key.position(), name);
         byte[] before = table.get(name);
-        int length = before == null ? 0 : before.length;
-        ByteBuffer all = ByteBuffer.allocate(length + value.remaining());
-        if (before != null) {
-            all.put(before);
-        }
-        batch.put(table, key, all.put(value.duplicate()).flip());
+        batch.put(table, key, before == null ? value : FrameFolder.fold(ByteBuffer.wrap(before), value));
         flush();
     }
 

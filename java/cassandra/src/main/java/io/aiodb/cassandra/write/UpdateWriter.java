@@ -27,7 +27,8 @@ import org.apache.cassandra.tracing.Tracing;
 
 /**
  * Writes updates: one batch for each, of one append for each row and deletion, without reading. Rows that are newer than all
- * there is, and have all that a row can have, are put in the place of older ones. There is one writer for each thread.
+ * there is, and have all that a row can have, are put in the place of older ones. What is more than a batch, or longer than
+ * stores append, reads and is written in parts. There is one writer for each thread.
  */
 public final class UpdateWriter {
     private static final ThreadLocal<UpdateWriter> WRITERS = ThreadLocal.withInitial(UpdateWriter::new);
@@ -44,6 +45,9 @@ public final class UpdateWriter {
 
     /** Whether the batch is more than is written at once. */
     private boolean isLarge;
+
+    /** The keys of entries of which it has more than stores append without reading. */
+    private final List<byte[]> large = new ArrayList<>();
 
     /** Whether its rows take the place of older ones. */
     private boolean isPut;
@@ -68,6 +72,7 @@ public final class UpdateWriter {
             }
             writer.batch.clear();
             writer.covers.clear();
+            writer.large.clear();
         }
     }
 
@@ -97,6 +102,7 @@ public final class UpdateWriter {
             encode(update, storedTable, header, false);
             open.locks().writeInParts(stripe, () -> {
                 note.run();
+                LargeRows.merge(large, update, storedTable);
                 long minTimestamp = StoredTableStats.stats(update).minTimestamp;
                 LargeUpdate.write(batch, storedTable, update.partitionKey(), minTimestamp, durability);
             });
@@ -148,6 +154,7 @@ public final class UpdateWriter {
         Table table = storedTable.table();
         batch.clear();
         isLarge = false;
+        large.clear();
         isPut = put;
         key.partition(update.partitionKey());
         DeletionInfo deletions = update.deletionInfo();
@@ -184,7 +191,9 @@ public final class UpdateWriter {
         } else {
             batch.append(table, key.buffer(), frame);
         }
-        isLarge |= frame.remaining() > BulkWriter.MAX_OPERAND_BYTES
-                || batch.encoded().limit() > BulkWriter.MAX_BATCH_BYTES;
+        if (frame.remaining() > BulkWriter.MAX_OPERAND_BYTES) {
+            large.add(key.copy());
+        }
+        isLarge = !large.isEmpty() || batch.encoded().limit() > BulkWriter.MAX_BATCH_BYTES;
     }
 }

@@ -21,8 +21,8 @@ import org.apache.cassandra.schema.TableMetadata;
 /**
  * Entries that are of many updates, waiting to be made into entries of one. Readers tell it of long ones, and it is
  * told of some writes, so that a row that is written ten thousand times and never read is not long for its first reader. The
- * merging is done in the background; but a thread that writes an entry which has been waiting since it was written before
- * does it itself, or else fast writers would be ahead of the queue for ever.
+ * merging is done in the background; but a thread that writes an entry which has been waiting since it was written before,
+ * or finds the queue full, does it itself, or else fast writers would be ahead of the queue for ever.
  */
 public final class MergeQueue {
     /** Updates that a row, or the header of a partition, may be of. */
@@ -31,10 +31,13 @@ public final class MergeQueue {
     /** One of so many updates is looked at when it is written. An entry is of some times as many before it is merged. */
     public static final int UPDATES_PER_REQUEST = 64;
 
+    /** An update with longer frames than a 64th of this is looked at more often: once for so many bytes of its longest. */
+    private static final int BYTES_PER_REQUEST = 1 << 20;
+
     /** Rows that are merged together, while writers of their partition wait. */
     private static final int MAX_ROWS = 128;
 
-    /** Entries. It is no loss if others are left out: they are found again. */
+    /** Entries. It is no loss if others that readers find are left out: they are found again. */
     private static final int MAX_WAITING = 4096;
 
     private static final int MAX_REQUESTS = 1000;
@@ -130,16 +133,27 @@ public final class MergeQueue {
         return new Notes(storedTable, metadata, partition);
     }
 
-    /** Takes note of an update that was written. */
-    public void wrote(PartitionUpdate update, StoredTable storedTable) {
-        if (ThreadLocalRandom.current().nextInt(UPDATES_PER_REQUEST) != 0) {
+    /**
+     * Takes note of an update that was written.
+     *
+     * @param longest the length of the longest frame that was appended without reading, in bytes; 0 if there is none
+     */
+    public void wrote(PartitionUpdate update, int longest, StoredTable storedTable) {
+        ThreadLocalRandom random = ThreadLocalRandom.current();
+        if (random.nextInt(BYTES_PER_REQUEST) >= Math.max(BYTES_PER_REQUEST / UPDATES_PER_REQUEST, longest)) {
             return;
         }
         TableMetadata metadata = update.metadata();
         StoredKey key = new StoredKey().partition(update.partitionKey());
         List<byte[]> rows = new ArrayList<>();
+        // Of many rows some: the others are looked at after another update, or when they are read, or purged.
+        int groups = Math.max(1, (update.rowCount() + MAX_ROWS - 1) / MAX_ROWS);
+        int skipped = random.nextInt(groups) * MAX_ROWS;
         for (Row row : update) {
-            // Those behind are looked at when they are read, or purged.
+            if (skipped > 0) {
+                skipped--;
+                continue;
+            }
             if (rows.size() == MAX_ROWS) {
                 break;
             }
@@ -157,10 +171,10 @@ public final class MergeQueue {
         return updates > MAX_UPDATES;
     }
 
-    /** Does it in the background, unless there is too much. False if one of the entries is waiting already. */
+    /** Does it in the background. False if there is too much to do, or one of the entries is waiting already. */
     private boolean later(Request request) {
         if (waiting.size() >= MAX_WAITING) {
-            return true;
+            return false;
         }
         List<Entry> added = new ArrayList<>();
         for (Entry entry : request.entries()) {
@@ -178,6 +192,7 @@ public final class MergeQueue {
             });
         } catch (RejectedExecutionException full) {
             added.forEach(waiting::remove);
+            return false;
         }
         return true;
     }

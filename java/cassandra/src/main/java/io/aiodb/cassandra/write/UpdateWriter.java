@@ -49,6 +49,9 @@ public final class UpdateWriter {
     /** The keys of entries of which it has more than stores append without reading. */
     private final List<byte[]> large = new ArrayList<>();
 
+    /** The length of the longest frame that stores append without reading, in bytes. */
+    private int longest;
+
     /** Whether its rows take the place of older ones. */
     private boolean isPut;
 
@@ -119,7 +122,7 @@ public final class UpdateWriter {
         Tracing.trace("Wrote {} entries to the {} store", batch.size(), open.store().capabilities().name());
         boolean mayHide = StoredTableStats.hasDeletionTimes(update) || !update.metadata().droppedColumns.isEmpty();
         storedTable.purgeSchedule().wrote(batch.encoded().limit(), isPut, mayHide);
-        open.mergeQueue().wrote(update, storedTable);
+        open.mergeQueue().wrote(update, isPut ? 0 : longest, storedTable);
     }
 
     /**
@@ -155,6 +158,7 @@ public final class UpdateWriter {
         batch.clear();
         isLarge = false;
         large.clear();
+        longest = 0;
         isPut = put;
         key.partition(update.partitionKey());
         DeletionInfo deletions = update.deletionInfo();
@@ -193,6 +197,8 @@ public final class UpdateWriter {
         }
         if (frame.remaining() > BulkWriter.MAX_OPERAND_BYTES) {
             large.add(key.copy());
+        } else {
+            longest = Math.max(longest, frame.remaining());
         }
         isLarge = !large.isEmpty() || batch.encoded().limit() > BulkWriter.MAX_BATCH_BYTES;
     }

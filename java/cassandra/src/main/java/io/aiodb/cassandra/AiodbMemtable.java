@@ -183,12 +183,16 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog implement
 
     /**
      * A caller that wants a flush wants all writes before it to survive a power cut. Then the commit log need not keep its
-     * records of this memtable, which there are around changes of the schema; earlier ones belong to another memtable.
+     * records of this memtable, which there are around changes of the schema; earlier ones belong to another memtable, and so do
+     * those since it was switched out, which some callers do not know.
      */
     private void sync() {
         CommitLogPosition before = CommitLog.instance.getCurrentPosition();
         storedTable.sync();
-        CommitLog.instance.discardCompletedSegments(metadata().id, getCommitLogLowerBound(), before);
+        // The next memtable takes its first write after this is set, thus behind the position.
+        if (!switchedOut) {
+            CommitLog.instance.discardCompletedSegments(metadata().id, getCommitLogLowerBound(), before);
+        }
     }
 
     @Override

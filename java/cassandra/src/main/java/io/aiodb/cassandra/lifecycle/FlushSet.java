@@ -21,6 +21,7 @@ import org.apache.cassandra.db.repair.CassandraValidationIterator;
 import org.apache.cassandra.db.rows.EncodingStats;
 import org.apache.cassandra.db.rows.Row;
 import org.apache.cassandra.db.rows.UnfilteredRowIterator;
+import org.apache.cassandra.db.rows.WrappingUnfilteredRowIterator;
 import org.apache.cassandra.schema.TableMetadata;
 
 /**
@@ -82,21 +83,12 @@ public final class FlushSet implements Memtable.FlushablePartitionSet<FlushSet.S
         if (isToBeValidated()) {
             return Collections.emptyIterator();
         }
-        PartitionScan scan = PartitionScan.of(storedTable, metadata, from, to);
-        return new Iterator<>() {
-            @Override
-            public boolean hasNext() {
-                return scan.hasNext();
-            }
+        return partitions();
+    }
 
-            @Override
-            public Streamed next() {
-                if (!scan.hasNext()) {
-                    throw new NoSuchElementException();
-                }
-                return new Streamed(scan.next());
-            }
-        };
+    /** The same for a caller that closes them. */
+    Partitions partitions() {
+        return new Partitions(PartitionScan.of(storedTable, metadata, from, to));
     }
 
     @Override
@@ -152,6 +144,72 @@ public final class FlushSet implements Memtable.FlushablePartitionSet<FlushSet.S
     @Override
     public long dataSize() {
         return sizes.bytes();
+    }
+
+    /**
+     * The partitions of a scan. Cassandra's writers close each of them, and nothing else: one that is closed before its end had a
+     * writer that failed, and closes the scan.
+     */
+    static final class Partitions implements Iterator<Streamed>, AutoCloseable {
+        private final PartitionScan scan;
+        private boolean abandoned;
+
+        private Partitions(PartitionScan scan) {
+            this.scan = scan;
+        }
+
+        /** @throws IllegalStateException if the writer has left rows of a partition, which would be missing elsewhere */
+        @Override
+        public boolean hasNext() {
+            if (abandoned) {
+                throw new IllegalStateException("rows of a partition of " + scan.metadata() + " were left out");
+            }
+            return scan.hasNext();
+        }
+
+        @Override
+        public Streamed next() {
+            if (!hasNext()) {
+                throw new NoSuchElementException();
+            }
+            return new Streamed(new Watched(scan.next()));
+        }
+
+        @Override
+        public void close() {
+            scan.close();
+        }
+
+        /** Sees whether its rows are taken to their end. */
+        private final class Watched implements WrappingUnfilteredRowIterator {
+            private final UnfilteredRowIterator rows;
+            private boolean ended;
+
+            Watched(UnfilteredRowIterator rows) {
+                this.rows = rows;
+            }
+
+            @Override
+            public UnfilteredRowIterator wrapped() {
+                return rows;
+            }
+
+            @Override
+            public boolean hasNext() {
+                boolean more = rows.hasNext();
+                ended |= !more;
+                return more;
+            }
+
+            @Override
+            public void close() {
+                rows.close();
+                if (!ended) {
+                    abandoned = true;
+                    scan.close();
+                }
+            }
+        }
     }
 
     /** A partition that can be gone through once. */

@@ -38,9 +38,11 @@ public final class SnapshotWriter {
                 header,
                 Collections.emptyList(),
                 owner)) {
-            for (FlushSet.Streamed partition : rows) {
-                try (var streamed = partition.unfilteredIterator()) {
-                    writer.append(streamed);
+            try (FlushSet.Partitions partitions = rows.partitions()) {
+                while (partitions.hasNext()) {
+                    try (var streamed = partitions.next().unfilteredIterator()) {
+                        writer.append(streamed);
+                    }
                 }
             }
             writer.finish(false);

@@ -2,50 +2,91 @@ package io.aiodb.cassandra;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.datastax.oss.driver.api.core.CqlSession;
 import com.datastax.oss.driver.api.core.DriverException;
+import com.datastax.oss.driver.api.core.cql.BatchStatement;
+import com.datastax.oss.driver.api.core.cql.BatchStatementBuilder;
+import com.datastax.oss.driver.api.core.cql.BatchType;
 import com.datastax.oss.driver.api.core.cql.PreparedStatement;
 import com.datastax.oss.driver.api.core.cql.Row;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.UUID;
+import java.util.concurrent.CompletionStage;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
-/** The disk of a store fills up: writes are refused, reads and other tables go on, and so do writes once there is space. */
+/**
+ * The disk of a store fills up: writes are refused, reads and other tables go on, and so do writes once there is space. Tables go
+ * from a full store, and a node starts that has one.
+ */
 @Tag("long")
 final class FullDiskTest {
     private static final int NETWORK = 96;
     private static final int ROW_BYTES = 1_000_000;
 
+    /** Longer updates are kept as a whole before they are written, where they have so many rows. */
+    private static final int LEAST_LARGE_BYTES = 300_000;
+
+    private static final int LARGE_ROWS = 2;
+
+    /** Of an index, with as many rows each. */
+    private static final int PARTS = 10;
+
     /** More than the small disk takes. */
     private static final int MANY = 400;
+
+    /** Of tables of usual rows. */
+    private static final int ROWS = 300;
+
+    private static final int USUAL_BYTES = 500;
+
+    /** So many refusals in a row, each after a while, are a full disk, and not a writer that is faster than reclaim. */
+    private static final int REFUSALS = 10;
+
+    private static final int REFUSAL_MS = 1500;
+
+    /** Usual rows for which the rest of a disk has room that has taken as many large ones as it takes. */
+    private static final int MANY_USUAL = 200_000;
+
+    /** Many in flight: one after the other the usual rows would take minutes. */
+    private static final int IN_FLIGHT = 100;
 
     private static final int TRIES = 60;
     private static final int TRY_MS = 1000;
 
-    @Test
-    void writesAreRefusedUntilThereIsSpace() throws IOException, InterruptedException {
+    private interface Run {
+        void on(Path disk, Nodes nodes) throws IOException, InterruptedException;
+    }
+
+    private static void onSmallDisk(Run run) throws IOException, InterruptedException {
         Path disk = Files.createTempDirectory("aiodb-full-disk");
         Assumptions.assumeTrue(mount("-t", "tmpfs", "-o", "size=300m", "tmpfs", disk.toString()), "only root may mount");
-        try {
-            run(disk);
+        String directory = "directory: " + disk.resolve("store");
+        try (Nodes nodes = new Nodes(NETWORK, 1, "", Map.of("PARAMETERS", directory))) {
+            run.on(disk, nodes);
         } finally {
             end("umount", "--lazy", disk.toString());
             Files.delete(disk);
         }
     }
 
-    private static void run(Path disk) throws IOException, InterruptedException {
-        String directory = "directory: " + disk.resolve("store");
-        try (Nodes nodes = new Nodes(NETWORK, 1, "", Map.of("PARAMETERS", directory))) {
+    @Test
+    void writesAreRefusedUntilThereIsSpace() throws IOException, InterruptedException {
+        onSmallDisk((disk, nodes) -> {
             Set<Integer> acknowledged = new TreeSet<>();
             try (CqlSession session = nodes.session(1)) {
                 session.execute("CREATE KEYSPACE filled WITH replication = "
@@ -67,7 +108,191 @@ final class FullDiskTest {
             try (CqlSession session = nodes.session(1)) {
                 assertRows(session, acknowledged);
             }
+        });
+    }
+
+    /** Each way in which a table leaves a store, and the next start of the node, which goes through all that is left. */
+    @Test
+    void tablesGoFromAFullStore() throws IOException, InterruptedException {
+        onSmallDisk((disk, nodes) -> {
+            Set<Integer> acknowledged = new TreeSet<>();
+            UUID dropped;
+            try (CqlSession session = nodes.session(1)) {
+                for (String keyspace : List.of("truncated", "dropped", "altered")) {
+                    makeTable(session, keyspace);
+                    writeUsual(session, keyspace);
+                }
+                dropped = id(session, "dropped", "rows");
+                makeTable(session, "filled");
+                makeUsual(session);
+                fill(session, insert(session, "filled"), acknowledged);
+                fillWithUsual(session, 0);
+                assertThrows(
+                        DriverException.class,
+                        () -> session.execute(insert(session, "truncated").bind(ROWS, ByteBuffer.allocate(USUAL_BYTES))));
+                session.execute("TRUNCATE truncated.rows");
+                assertEquals(0, count(session, "truncated"));
+                session.execute("DROP TABLE dropped.rows");
+                session.execute("ALTER TABLE altered.rows WITH memtable = 'trie'");
+                assertEquals(ROWS, count(session, "altered"));
+                // The snapshots have what there was, though the store has no room to remember that they are due.
+                assertSnapshot(nodes, "truncated", "truncated-");
+                assertSnapshot(nodes, "dropped", "dropped-");
+                session.execute("TRUNCATE truncated.rows");
+            }
+            nodes.restart(1);
+            try (CqlSession session = nodes.session(1)) {
+                assertEquals(0, count(session, "truncated"));
+                assertEquals(ROWS, count(session, "altered"));
+                session.execute("CREATE TABLE dropped.rows (id int PRIMARY KEY, v blob) WITH id = " + dropped + " AND memtable = 'aiodb'");
+                assertEquals(0, count(session, "dropped"));
+                assertRows(session, acknowledged);
+                // Room for writes comes back with the largest table.
+                session.execute("TRUNCATE filled.rows");
+                writeAgain(session, insert(session, "filled"), new TreeSet<>());
+            }
+        });
+    }
+
+    /**
+     * An update is there in part when the node starts, and has no room. Its table leaves the store while that is so, and gets an index
+     * before any of its rows are in SSTables.
+     */
+    @Test
+    void aNodeStartsWithAFullStoreThatHasAnUpdateInPart() throws IOException, InterruptedException {
+        onSmallDisk((disk, nodes) -> {
+            String indexed;
+            Set<Integer> refused;
+            try (CqlSession session = nodes.session(1)) {
+                makeTable(session, "filled");
+                makeUsual(session);
+                session.execute("CREATE TABLE filled.indexed (id int, c int, part int, v blob, PRIMARY KEY (id, c)) WITH memtable = 'aiodb'");
+                for (int row = 0; row < ROWS; row++) {
+                    session.execute("INSERT INTO filled.indexed (id, c, part) VALUES (" + row + ", 0, " + row % PARTS + ")");
+                }
+                indexed = id(session, "filled", "indexed").toString();
+                fill(session, insert(session, "filled"), new TreeSet<>());
+                refused = leaveInPart(session);
+                fillWithUsual(session, 0);
+            }
+            nodes.restart(1);
+            assertLogged(nodes, "Updates of the table " + indexed + " stay there in part");
+            try (CqlSession session = nodes.session(1)) {
+                // An opening gives back some room.
+                fillWithUsual(session, MANY_USUAL);
+                assertEquals(ROWS, session.execute("SELECT id FROM filled.indexed WHERE part < " + PARTS + " ALLOW FILTERING").all().size());
+                // The flush fails, since the update cannot be finished, and the rows stay in the store.
+                session.execute("ALTER TABLE filled.indexed WITH memtable = 'trie'");
+                session.execute("CREATE INDEX ON filled.indexed (part)");
+            }
+            nodes.restart(1);
+            assertLogged(nodes, "Moving the rows of filled.indexed");
+            try (CqlSession session = nodes.session(1)) {
+                for (int part = 0; part < PARTS; part++) {
+                    assertEquals(
+                            ROWS / PARTS,
+                            session.execute("SELECT id FROM filled.indexed WHERE part = " + part).all().size());
+                }
+                Map<Integer, Long> large = session.execute("SELECT id FROM filled.indexed WHERE part = " + PARTS).all().stream()
+                        .collect(Collectors.groupingBy(row -> row.getInt("id"), Collectors.counting()));
+                large.forEach((id, rows) -> assertEquals(LARGE_ROWS, rows, "half an update: " + id));
+                // What was kept as a whole has come along.
+                assertTrue(large.keySet().stream().anyMatch(refused::contains), large + ", and refused were " + refused);
+            }
+        });
+    }
+
+    private static void makeTable(CqlSession session, String keyspace) {
+        session.execute("CREATE KEYSPACE " + keyspace
+                + " WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+        session.execute("CREATE TABLE " + keyspace + ".rows (id int PRIMARY KEY, v blob) WITH memtable = 'aiodb'");
+    }
+
+    private static PreparedStatement insert(CqlSession session, String keyspace) {
+        return session.prepare("INSERT INTO " + keyspace + ".rows (id, v) VALUES (?, ?)");
+    }
+
+    private static void writeUsual(CqlSession session, String keyspace) {
+        PreparedStatement insert = insert(session, keyspace);
+        for (int row = 0; row < ROWS; row++) {
+            session.execute(insert.bind(row, ByteBuffer.allocate(USUAL_BYTES)));
         }
+    }
+
+    private static UUID id(CqlSession session, String keyspace, String table) {
+        return session.execute("SELECT id FROM system_schema.tables WHERE keyspace_name = '" + keyspace + "' AND table_name = '"
+                        + table + "'")
+                .one()
+                .getUuid(0);
+    }
+
+    private static int count(CqlSession session, String keyspace) {
+        return session.execute("SELECT id FROM " + keyspace + ".rows").all().size();
+    }
+
+    /**
+     * Writes shorter and shorter updates that are kept as a whole before they are written, so that there is one for which the disk has
+     * room once, and not twice.
+     *
+     * @return those that were refused
+     */
+    private static Set<Integer> leaveInPart(CqlSession session) {
+        PreparedStatement insert =
+                session.prepare("INSERT INTO filled.indexed (id, c, part, v) VALUES (?, ?, " + PARTS + ", ?)");
+        Set<Integer> refused = new TreeSet<>();
+        for (int bytes = ROW_BYTES; bytes > LEAST_LARGE_BYTES; bytes -= bytes / 5) {
+            BatchStatementBuilder update = BatchStatement.builder(BatchType.UNLOGGED);
+            for (int row = 0; row < LARGE_ROWS; row++) {
+                update.addStatement(insert.bind(bytes, row, ByteBuffer.allocate(bytes / LARGE_ROWS)));
+            }
+            try {
+                session.execute(update.build());
+            } catch (DriverException full) {
+                refused.add(bytes);
+            }
+        }
+        return refused;
+    }
+
+    /** A table for usual rows, in the store before there is no room to make it. */
+    private static void makeUsual(CqlSession session) {
+        session.execute("CREATE TABLE filled.usual (id int PRIMARY KEY, v blob) WITH memtable = 'aiodb'");
+        session.execute("INSERT INTO filled.usual (id, v) VALUES (-1, 0x00)");
+    }
+
+    /** Writes usual rows, from this one on, until the store refuses these, too. */
+    private static void fillWithUsual(CqlSession session, int first) throws InterruptedException {
+        PreparedStatement insert = session.prepare("INSERT INTO filled.usual (id, v) VALUES (?, ?)");
+        int refused = 0;
+        int row = first;
+        while (row < first + MANY_USUAL && refused < REFUSALS) {
+            List<CompletionStage<?>> writes = new ArrayList<>();
+            int last = row + (refused == 0 ? IN_FLIGHT : 1);
+            while (row < last) {
+                writes.add(session.executeAsync(insert.bind(row, ByteBuffer.allocate(USUAL_BYTES))));
+                row++;
+            }
+            boolean allRefused = true;
+            for (CompletionStage<?> write : writes) {
+                allRefused &= write.handle((result, failure) -> failure != null).toCompletableFuture().join();
+            }
+            refused = allRefused ? refused + 1 : 0;
+            if (allRefused) {
+                Thread.sleep(REFUSAL_MS);
+            }
+        }
+        assertEquals(REFUSALS, refused, "the disk took " + MANY_USUAL + " rows of " + USUAL_BYTES + " bytes more");
+    }
+
+    private static void assertSnapshot(Nodes nodes, String keyspace, String prefix) throws IOException, InterruptedException {
+        Path snapshot = SnapshotTest.automatic(nodes, keyspace, prefix);
+        try (Stream<Path> files = Files.list(snapshot)) {
+            assertTrue(files.anyMatch(file -> file.toString().endsWith("-Data.db")), "nothing in " + snapshot);
+        }
+    }
+
+    private static void assertLogged(Nodes nodes, String text) {
+        assertTrue(nodes.log(1).anyMatch(line -> line.contains(text)), "the node has not logged: " + text);
     }
 
     /** Writes until a write is refused, and says how. */

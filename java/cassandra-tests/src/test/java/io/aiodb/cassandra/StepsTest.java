@@ -39,7 +39,7 @@ final class StepsTest {
             "io.aiodb.cassandra.table.WriteLogging", Set.of("changeSchema"),
             "io.aiodb.cassandra.AiodbMemtable", Set.of("getFlushSet", "performSnapshot"),
             "io.aiodb.cassandra.table.StoredTable", Set.of("remove"),
-            "io.aiodb.cassandra.table.Catalog", Set.of("put", "remove"),
+            "io.aiodb.cassandra.table.Catalog", Set.of("put", "change", "remove"),
             "io.aiodb.cassandra.lifecycle.AutoSnapshotWriter", Set.of("writeRows", "describe"),
             "org.apache.cassandra.db.ColumnFamilyStore",
                     Set.of("reload", "discardSSTables", "createSnapshot", "onTableDropped", "unloadCf"),

@@ -1,10 +1,12 @@
 package io.aiodb.cassandra;
 
+import io.aiodb.cassandra.format.AutoSnapshot;
 import io.aiodb.cassandra.integration.SpaceUsed;
 import io.aiodb.cassandra.integration.SystemTables;
 import io.aiodb.cassandra.lifecycle.AutoSnapshotWriter;
 import io.aiodb.cassandra.lifecycle.FlushSet;
 import io.aiodb.cassandra.lifecycle.SnapshotWriter;
+import io.aiodb.cassandra.lifecycle.StoredTables;
 import io.aiodb.cassandra.read.PartitionReader;
 import io.aiodb.cassandra.read.PartitionScan;
 import io.aiodb.cassandra.read.SizeSample;
@@ -14,6 +16,7 @@ import io.aiodb.cassandra.table.StoreConfiguration;
 import io.aiodb.cassandra.table.StoredMemtable;
 import io.aiodb.cassandra.table.StoredTable;
 import io.aiodb.cassandra.table.WriteLogging;
+import io.aiodb.cassandra.write.LargeUpdate;
 import io.aiodb.cassandra.write.UpdateWriter;
 import io.aiodb.store.Durability;
 import io.aiodb.store.StoreException;
@@ -31,6 +34,7 @@ import org.apache.cassandra.db.Slices;
 import org.apache.cassandra.db.commitlog.CommitLog;
 import org.apache.cassandra.db.commitlog.CommitLogPosition;
 import org.apache.cassandra.db.filter.ColumnFilter;
+import org.apache.cassandra.db.lifecycle.LifecycleTransaction;
 import org.apache.cassandra.db.lifecycle.Tracker;
 import org.apache.cassandra.db.memtable.AbstractMemtableWithCommitlog;
 import org.apache.cassandra.db.memtable.Memtable;
@@ -48,6 +52,8 @@ import org.apache.cassandra.notifications.MemtableDiscardedNotification;
 import org.apache.cassandra.schema.TableMetadata;
 import org.apache.cassandra.schema.TableMetadataRef;
 import org.apache.cassandra.utils.concurrent.OpOrder;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * The rows of a table in a store of this node. It is never full and never flushed: Cassandra writes a memtable to SSTables for
@@ -65,6 +71,8 @@ import org.apache.cassandra.utils.concurrent.OpOrder;
  * }</pre>
  */
 public final class AiodbMemtable extends AbstractMemtableWithCommitlog implements StoredMemtable {
+    private static final Logger LOGGER = LoggerFactory.getLogger(AiodbMemtable.class);
+
     private final AiodbFactory factory;
     private final Owner owner;
     private final StoredTable storedTable;
@@ -165,6 +173,16 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog implement
         return new FlushSet(this, metadata(), storedTable, from, to, lower, upper);
     }
 
+    /**
+     * Called where a flush begins to take the rows out of the store, and not for streams ({@code Flushing.flushRunnables}). Updates are
+     * whole before, or their rest would be missing for good; without room for them the flush fails, and the rows stay.
+     */
+    @Override
+    public LifecycleTransaction setFlushTransaction(LifecycleTransaction transaction) {
+        LargeUpdate.finish(storedTable);
+        return super.setFlushTransaction(transaction);
+    }
+
     @Override
     public boolean shouldSwitch(FlushReason asked) {
         boolean wanted =
@@ -210,7 +228,7 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog implement
             keep(cfs, ColumnFamilyStore.SNAPSHOT_TRUNCATE_PREFIX);
         }
         if (!kept) {
-            storedTable.mark(cleared ? Catalog.State.CLEARED : Catalog.State.FLUSHING);
+            mark(cleared ? Catalog.State.CLEARED : Catalog.State.FLUSHING);
         }
         if (!cleared && owner instanceof ColumnFamilyStore cfs) {
             clearWhenFlushed(cfs.getTracker());
@@ -228,15 +246,39 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog implement
             public void handleNotification(INotification notification, Object sender) {
                 if (notification instanceof MemtableDiscardedNotification flushed && flushed.memtable == AiodbMemtable.this) {
                     tracker.unsubscribe(this);
-                    storedTable.mark(Catalog.State.CLEARED);
+                    mark(Catalog.State.CLEARED);
                 }
             }
         });
     }
 
-    /** Has the rows written to a snapshot later. */
+    /**
+     * Sets the state of the stored table. Cassandra cannot turn back any more where this is called, so a failure is logged: what was
+     * truncated, dropped or flushed is removed when it is discarded, in any state.
+     */
+    private void mark(Catalog.State next) {
+        try {
+            storedTable.mark(next);
+        } catch (StoreException failure) {
+            LOGGER.error(
+                    "The rows of {} that are to leave the store in {} are not marked as {}: if the node ends before they are removed,"
+                            + " they are there when it starts again",
+                    metadata(), storedTable.open().directory(), next, failure);
+        }
+    }
+
+    /** Has the rows written to a snapshot later. Where there is no room to say so in the store, only this process does it. */
     private void keep(ColumnFamilyStore cfs, String prefix) {
-        storedTable.keep(AutoSnapshotWriter.plan(cfs, prefix));
+        AutoSnapshot plan = AutoSnapshotWriter.plan(cfs, prefix);
+        try {
+            storedTable.keep(plan);
+        } catch (StoreException failure) {
+            LOGGER.warn(
+                    "The snapshot {} of {} is written now, and not when the node starts again if it ends meanwhile: {}",
+                    plan.snapshot(), metadata(), failure.getMessage());
+            storedTable.keepUnrecorded(plan);
+            mark(Catalog.State.CLEARED);
+        }
         kept = true;
     }
 
@@ -249,7 +291,7 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog implement
         if (kept) {
             AutoSnapshotWriter.write(storedTable);
         } else {
-            storedTable.remove();
+            StoredTables.remove(storedTable);
         }
     }
 

@@ -2,11 +2,13 @@ package io.aiodb.cassandra.lifecycle;
 
 import io.aiodb.cassandra.format.AutoSnapshot;
 import io.aiodb.cassandra.table.StoredTable;
+import io.aiodb.cassandra.write.LargeUpdate;
 import io.aiodb.store.StoreException;
 import java.io.IOException;
 import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.LinkedBlockingQueue;
@@ -69,14 +71,26 @@ public final class AutoSnapshotWriter {
                 Keyspace.getTimestampedSnapshotNameWithPrefix(metadata.name + SUFFIX, prefix), schema, metadata);
     }
 
-    /** Writes a stored table that is marked as kept to its snapshot, and removes it, when the snapshots before it are done. */
+    /**
+     * Writes a stored table that is marked as kept to its snapshot, and removes it, when the snapshots before it are done. Where that
+     * fails, it stays for the next start of the node, unless that would not know of the snapshot.
+     */
     public static void write(StoredTable storedTable) {
         THREAD.execute(() -> {
             try {
                 writeNow(storedTable);
             } catch (StoreException.Closed over) {
-                LOGGER.info("The snapshot of the table {} is written when the node starts again", storedTable.id());
+                LOGGER.info(
+                        storedTable.isKeptUnrecorded()
+                                ? "There is no snapshot of the table {}: the node ends before it is written"
+                                : "The snapshot of the table {} is written when the node starts again",
+                        storedTable.id());
             } catch (Throwable failure) {
+                if (storedTable.isKeptUnrecorded()) {
+                    LOGGER.error("There is no snapshot of what was truncated or dropped of the table {}", storedTable.id(), failure);
+                    StoredTables.remove(storedTable);
+                    return;
+                }
                 LOGGER.error(
                         "The snapshot of what was truncated or dropped of the table {} is not written; it is tried again when"
                                 + " the node starts",
@@ -96,11 +110,14 @@ public final class AutoSnapshotWriter {
         File directory =
                 Directories.getSnapshotDirectory(directories.getDirectoryForNewSSTables(), kept.snapshot());
         Files.writeString(Directories.getSnapshotSchemaFile(directory).toPath(), kept.schema());
-        List<String> files = writeRows(kept, storedTable, directories, directory);
+        List<String> files = new ArrayList<>();
+        LargeUpdate.forEachUnfinished(
+                storedTable, rest -> files.addAll(writeRows(kept, rest, directories, directory)));
+        files.addAll(writeRows(kept, storedTable, directories, directory));
         describe(kept, files, directory);
         // The rows leave the store now: from here on a power cut must not take the snapshot.
         flush(directory);
-        storedTable.remove();
+        StoredTables.remove(storedTable);
         LOGGER.info(
                 "Wrote what there was of {} to the snapshot {} in {} ms",
                 kept.metadata(),

@@ -7,6 +7,7 @@ import io.aiodb.cassandra.table.StoreConfiguration;
 import io.aiodb.cassandra.table.StoredMemtable;
 import io.aiodb.cassandra.table.StoredTable;
 import io.aiodb.cassandra.write.BoundedUpdates;
+import io.aiodb.cassandra.write.LargeUpdate;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.LinkedHashMap;
@@ -15,11 +16,13 @@ import org.apache.cassandra.db.ColumnFamilyStore;
 import org.apache.cassandra.db.DataRange;
 import org.apache.cassandra.db.Keyspace;
 import org.apache.cassandra.db.Mutation;
+import org.apache.cassandra.db.SystemKeyspace;
 import org.apache.cassandra.db.filter.ColumnFilter;
 import org.apache.cassandra.db.memtable.Memtable;
 import org.apache.cassandra.exceptions.ConfigurationException;
 import org.apache.cassandra.schema.MemtableParams;
 import org.apache.cassandra.schema.Schema;
+import org.apache.cassandra.schema.SchemaConstants;
 import org.apache.cassandra.schema.TableMetadata;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -106,16 +109,29 @@ public final class MemtableMigration {
      */
     private static void move(StoredTable storedTable, TableMetadata table) {
         Keyspace keyspace = Keyspace.open(table.keyspace);
-        DataRange all = DataRange.allData(table.partitioner);
-        PartitionScan partitions = new PartitionScan(storedTable, table, ColumnFilter.all(table), all);
-        try (BoundedUpdates updates = new BoundedUpdates(partitions)) {
-            while (updates.hasNext()) {
-                keyspace.apply(new Mutation(updates.next()), false, false);
-            }
-        }
+        LargeUpdate.forEachUnfinished(storedTable, rest -> apply(rest, table, keyspace));
+        apply(storedTable, table, keyspace);
         ColumnFamilyStore cfs = keyspace.getColumnFamilyStore(table.id);
         cfs.forceBlockingFlush(ColumnFamilyStore.FlushReason.INTERNALLY_FORCED);
-        requireFlushed(cfs);
+        cfs.concatWithIndexes().forEach(MemtableMigration::requireFlushed);
+        // What is to go to views waits there.
+        Keyspace.open(SchemaConstants.SYSTEM_KEYSPACE_NAME)
+                .getColumnFamilyStore(SystemKeyspace.BATCHES)
+                .forceBlockingFlush(ColumnFamilyStore.FlushReason.INTERNALLY_FORCED);
+    }
+
+    /**
+     * Indexes and views are told as by a replay of the commit log ({@code CommitLogReplayer}): those that were made while the rows
+     * were still here have none of them.
+     */
+    private static void apply(StoredTable rows, TableMetadata table, Keyspace keyspace) {
+        DataRange all = DataRange.allData(table.partitioner);
+        PartitionScan partitions = new PartitionScan(rows, table, ColumnFilter.all(table), all);
+        try (BoundedUpdates updates = new BoundedUpdates(partitions)) {
+            while (updates.hasNext()) {
+                keyspace.apply(new Mutation(updates.next()), false, true, false);
+            }
+        }
     }
 
     /** Cassandra may have flushed some of it before, for want of memory; a flush that failed is not tried again. */

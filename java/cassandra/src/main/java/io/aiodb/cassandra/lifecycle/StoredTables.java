@@ -8,6 +8,9 @@ import io.aiodb.cassandra.write.BulkWriter;
 import io.aiodb.cassandra.write.LargeUpdate;
 import io.aiodb.store.Range;
 import io.aiodb.store.Rows;
+import io.aiodb.store.StoreException;
+import java.util.concurrent.TimeUnit;
+import org.apache.cassandra.concurrent.ScheduledExecutors;
 import org.apache.cassandra.schema.TableId;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -18,6 +21,8 @@ import org.slf4j.LoggerFactory;
  */
 public final class StoredTables {
     private static final Logger LOGGER = LoggerFactory.getLogger(StoredTables.class);
+
+    private static final int RETRY_SECONDS = 5;
 
     private StoredTables() {}
 
@@ -45,9 +50,43 @@ public final class StoredTables {
         if (attached == null) {
             return StoredTable.create(open, id);
         }
-        LargeUpdate.recover(attached);
-        attached.mark(Catalog.State.LIVE);
+        LargeUpdate.recoverOrLater(attached);
+        try {
+            attached.mark(Catalog.State.LIVE);
+        } catch (StoreException.Full noRoom) {
+            // A node that starts now takes the rows of a table that was being flushed as those of one that lives.
+            LOGGER.warn("The stored table {} of table {} is the table's again, and there is no room to say so: {}",
+                    attached.number(), id, noRoom.getMessage());
+        }
         return attached;
+    }
+
+    /** Removes a stored table whose memtable is discarded. Where the store cannot do that now, it is tried again until it can. */
+    public static void remove(StoredTable discarded) {
+        try {
+            discarded.remove();
+        } catch (StoreException.Full | StoreException.Unavailable later) {
+            LOGGER.warn("The stored table {} of table {} is not removed yet, and is there again if the node ends before it is: {}",
+                    discarded.number(), discarded.id(), later.getMessage());
+            removeLater(discarded);
+        } catch (StoreException.Closed over) {
+            LOGGER.info("The stored table {} of table {} is not removed: the node ends", discarded.number(), discarded.id());
+        }
+    }
+
+    private static void removeLater(StoredTable discarded) {
+        ScheduledExecutors.optionalTasks.schedule(() -> removeAgain(discarded), RETRY_SECONDS, TimeUnit.SECONDS);
+    }
+
+    private static void removeAgain(StoredTable discarded) {
+        try {
+            discarded.remove();
+            LOGGER.info("The stored table {} of table {} is removed now", discarded.number(), discarded.id());
+        } catch (StoreException.Full | StoreException.Unavailable later) {
+            removeLater(discarded);
+        } catch (StoreException.Closed over) {
+            // The node ends.
+        }
     }
 
     /** A stored table that was to be written to a snapshot when the node ended; null if nothing is left of it. */
@@ -57,7 +96,7 @@ public final class StoredTables {
         if (found == null) {
             open.detach(entry.id(), entry.number());
         } else {
-            LargeUpdate.recover(found);
+            LargeUpdate.recoverOrLater(found);
         }
         return found;
     }

@@ -2,6 +2,7 @@ package io.aiodb.cassandra.table;
 
 import io.aiodb.cassandra.format.AutoSnapshot;
 import io.aiodb.cassandra.format.SerializationHeaders;
+import io.aiodb.store.Batch;
 import io.aiodb.store.Durability;
 import io.aiodb.store.Range;
 import io.aiodb.store.Rows;
@@ -49,11 +50,23 @@ public final class Catalog {
     /** A stored stored table of a table. */
     public record Entry(TableId id, int number, State state) {}
 
+    private final Store store;
     private final Table table;
-    private final AtomicLong nextUpdate = new AtomicLong();
+
+    /** Behind those of updates that are still kept. */
+    private final AtomicLong nextUpdate;
 
     Catalog(Store store) {
-        table = store.tableOrCreate(TABLE);
+        this.store = store;
+        this.table = store.tableOrCreate(TABLE);
+        this.nextUpdate = new AtomicLong(nextUpdate());
+    }
+
+    private long nextUpdate() {
+        return places(new byte[] {UPDATE}, new byte[] {UPDATE + 1}).stream()
+                .mapToLong(place -> ByteBuffer.wrap(place).getLong(KEY_BYTES) + 1)
+                .max()
+                .orElse(0);
     }
 
     /** The node that the rows belong to; null if no node has claimed them. */
@@ -96,16 +109,26 @@ public final class Catalog {
         return entries;
     }
 
-    /** Keeps the state of a stored table, durably. */
+    /** Takes note of a stored table that is about to be made, durably. */
     void put(TableId id, int number, State state) {
         table.put(key(STATE, id, number), new byte[] {(byte) state.ordinal()}, Durability.SYNC);
     }
 
-    /** Says, durably, that a stored table is to be written to a snapshot. */
+    /**
+     * Changes the state of a stored table, durably. It is written as a delete with an operand of a byte: a full aiodb store refuses
+     * puts, and has room for these, by which tables go.
+     */
+    void change(TableId id, int number, State state) {
+        ByteBuffer key = ByteBuffer.wrap(key(STATE, id, number));
+        ByteBuffer operand = ByteBuffer.wrap(new byte[] {(byte) state.ordinal()});
+        store.write(new Batch().delete(table, key).append(table, key, operand), Durability.SYNC);
+    }
+
+    /** Says, durably, that a stored table is to be written to a snapshot. What a full store refuses leaves its state as it was. */
     void keep(int number, AutoSnapshot kept) {
         TableId id = kept.metadata().id;
         table.put(key(KEPT, id, number), kept.encode(), Durability.INTERVAL);
-        put(id, number, State.KEPT);
+        change(id, number, State.KEPT);
     }
 
     /** The snapshot that a stored table is to be written to. */
@@ -174,9 +197,11 @@ public final class Catalog {
 
     /** The places of the updates that were not written to their end. */
     public List<byte[]> keptUpdates(TableId id, int number) {
+        return places(key(UPDATE, id, number), key(UPDATE, id, number + 1));
+    }
+
+    private List<byte[]> places(byte[] from, byte[] to) {
         List<byte[]> places = new ArrayList<>();
-        byte[] from = key(UPDATE, id, number);
-        byte[] to = key(UPDATE, id, number + 1);
         try (Rows rows = table.scan(Range.all().from(from).before(to).keysOnly())) {
             while (rows.next()) {
                 places.add(bytes(rows.key()));

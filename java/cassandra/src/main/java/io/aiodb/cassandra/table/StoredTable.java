@@ -29,7 +29,7 @@ public final class StoredTable {
     private final int number;
     private final StoredTableStats stats;
     private final PurgeSchedule purges = new PurgeSchedule();
-    private final UnfinishedUpdates unfinished = new UnfinishedUpdates();
+    private final UnfinishedUpdates unfinished;
 
     /** Null until the first write. */
     private volatile Table table;
@@ -39,6 +39,9 @@ public final class StoredTable {
 
     private Catalog.State state;
 
+    /** The snapshot that only this process knows of; null if there is none. */
+    private AutoSnapshot unrecorded;
+
     /** What its table in the store has, or is to have when it is made. */
     private TableModes modes = TableModes.AUTO;
 
@@ -46,19 +49,27 @@ public final class StoredTable {
     private TableMetadata metadata;
 
     private StoredTable(
-            OpenStore open, TableId id, int number, Catalog.State state, Table table, StoredTableStats stats) {
+            OpenStore open,
+            TableId id,
+            int number,
+            Catalog.State state,
+            Table table,
+            StoredTableStats stats,
+            UnfinishedUpdates unfinished) {
         this.open = open;
         this.id = id;
         this.number = number;
         this.state = state;
         this.table = table;
         this.stats = stats;
+        this.unfinished = unfinished;
     }
 
     /** A new one, of which nothing is stored yet. */
     public static StoredTable create(OpenStore open, TableId id) {
         StoredTableStats nothing = new StoredTableStats(new byte[0]);
-        return new StoredTable(open, id, open.attachNew(id), Catalog.State.LIVE, null, nothing);
+        return new StoredTable(
+                open, id, open.attachNew(id), Catalog.State.LIVE, null, nothing, new UnfinishedUpdates());
     }
 
     /**
@@ -80,7 +91,8 @@ public final class StoredTable {
             return null;
         }
         StoredTableStats stats = new StoredTableStats(open.catalog().stats(entry.id(), entry.number()));
-        return new StoredTable(open, entry.id(), entry.number(), entry.state(), table, stats);
+        return new StoredTable(
+                open, entry.id(), entry.number(), entry.state(), table, stats, new UnfinishedUpdates());
     }
 
     /** The name of a table in the store. */
@@ -189,34 +201,61 @@ public final class StoredTable {
         return mode.name().toLowerCase(Locale.ROOT);
     }
 
-    /** Sets its state, by which a node decides about it when it starts. Durable when this returns. */
+    /**
+     * Sets its state, by which a node decides about it when it starts. Durable when this returns.
+     *
+     * @throws StoreException if it could not be made durable; it is as it was
+     */
     public synchronized void mark(Catalog.State next) {
         if (state != next) {
-            state = next;
             if (table != null) {
-                open.catalog().put(id, number, next);
+                open.catalog().change(id, number, next);
             }
+            state = next;
         }
     }
 
-    /** Says that it is to be written to a snapshot, also if the node stops now. Durable when it returns. */
+    /**
+     * Says that it is to be written to a snapshot, also if the node stops now. Durable when it returns.
+     *
+     * @throws StoreException if it could not be made durable; its state is as it was
+     */
     public synchronized void keep(AutoSnapshot kept) {
-        state = Catalog.State.KEPT;
         open.catalog().keep(number, kept);
+        state = Catalog.State.KEPT;
+    }
+
+    /** Says that this process is to write it to a snapshot. Its state says what becomes of it if the node stops before. */
+    public synchronized void keepUnrecorded(AutoSnapshot kept) {
+        unrecorded = kept;
     }
 
     /** The snapshot that it is to be written to. */
-    public AutoSnapshot kept() {
-        return open.catalog().kept(id, number);
+    public synchronized AutoSnapshot kept() {
+        return unrecorded != null ? unrecorded : open.catalog().kept(id, number);
     }
 
-    /** Removes it for good. */
+    /** Whether its snapshot is written by this process or never. */
+    public synchronized boolean isKeptUnrecorded() {
+        return unrecorded != null;
+    }
+
+    /** Removes it for good. Where that fails half-way, it can be done again. */
     public synchronized void remove() {
         if (table != null) {
-            table.drop();
+            try {
+                table.drop();
+            } catch (StoreException.NoSuchTable dropped) {
+                // An attempt before has come as far as this.
+            }
             open.catalog().remove(id, number);
         }
         open.detach(id, number);
+    }
+
+    /** The same table with other rows, to be read and not written: rows on their way to it. */
+    public synchronized StoredTable withRows(Table rows) {
+        return new StoredTable(open, id, number, state, rows, stats, unfinished);
     }
 
     /** Takes an update, whose latest timestamp is given, into the statistics, as must be done before it is written. */

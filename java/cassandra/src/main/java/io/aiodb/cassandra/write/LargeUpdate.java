@@ -1,5 +1,6 @@
 package io.aiodb.cassandra.write;
 
+import io.aiodb.cassandra.format.StoredKey;
 import io.aiodb.cassandra.table.Catalog;
 import io.aiodb.cassandra.table.OpenStore;
 import io.aiodb.cassandra.table.StoredTable;
@@ -10,7 +11,9 @@ import io.aiodb.store.StoreException;
 import io.aiodb.store.Table;
 import java.nio.ByteBuffer;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 import org.apache.cassandra.concurrent.ScheduledExecutors;
+import org.apache.cassandra.config.DatabaseDescriptor;
 import org.apache.cassandra.db.DecoratedKey;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -92,13 +95,59 @@ public final class LargeUpdate {
         }
     }
 
-    /** Writes the updates that were kept, and not finished, when the node ended. */
+    /**
+     * Writes the updates that were kept, and not finished, when the node ended.
+     *
+     * @throws StoreException if that fails; the rest stays kept
+     */
     public static void recover(StoredTable storedTable) {
         Catalog catalog = storedTable.open().catalog();
         for (byte[] place : catalog.keptUpdates(storedTable.id(), storedTable.number())) {
             write(catalog.keptUpdate(place), storedTable);
             catalog.forgetUpdate(place);
         }
+    }
+
+    /** The same of a store that may have no room for them: then they are unfinished as before, and a node with a full store starts. */
+    public static void recoverOrLater(StoredTable storedTable) {
+        try {
+            recover(storedTable);
+        } catch (StoreException.Full | StoreException.Limit noRoom) {
+            LOGGER.warn(
+                    "Updates of the table {} stay there in part until the store has room: {}", storedTable.id(), noRoom.getMessage());
+            Catalog catalog = storedTable.open().catalog();
+            for (byte[] place : catalog.keptUpdates(storedTable.id(), storedTable.number())) {
+                ByteBuffer key = take(ByteBuffer.wrap(catalog.keptUpdate(place)));
+                DecoratedKey partition =
+                        StoredKey.parse(key, DatabaseDescriptor.getPartitioner()).key();
+                // What its timestamps are is not known here.
+                storedTable.unfinished().add(new UnfinishedUpdates.Update(place, partition, Long.MIN_VALUE));
+            }
+            finishLater(storedTable);
+        }
+    }
+
+    /**
+     * Shows the rows of each unfinished update, as a stored table that has only these: for somebody who takes the rows of the
+     * stored table elsewhere. What is finished meanwhile is in the stored table, so that is to be read afterwards.
+     */
+    public static void forEachUnfinished(StoredTable storedTable, Consumer<StoredTable> reader) {
+        for (UnfinishedUpdates.Update update : storedTable.unfinished().all()) {
+            byte[] kept = storedTable.open().catalog().keptUpdate(update.place());
+            if (kept != null) {
+                reader.accept(storedTable.withRows(rows(kept, storedTable.table())));
+            }
+        }
+    }
+
+    private static KeptRows rows(byte[] kept, Table table) {
+        KeptRows rows = new KeptRows(table);
+        ByteBuffer rest = ByteBuffer.wrap(kept);
+        while (rest.hasRemaining()) {
+            ByteBuffer key = take(rest);
+            rows.append(key, take(rest));
+        }
+        return rows;
     }
 
     private static void write(byte[] kept, StoredTable storedTable) {

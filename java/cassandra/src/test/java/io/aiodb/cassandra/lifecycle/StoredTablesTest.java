@@ -15,6 +15,7 @@ import io.aiodb.cassandra.table.OpenStore;
 import io.aiodb.cassandra.table.StoredTable;
 import io.aiodb.cassandra.write.UpdateWriter;
 import io.aiodb.store.Durability;
+import io.aiodb.store.StoreException;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.UUID;
@@ -203,6 +204,51 @@ class StoredTablesTest {
         storedTable.remove();
         assertEquals(List.of("catalog"), store.open().store().tableNames());
         assertTrue(store.open().catalog().storedTables().isEmpty());
+    }
+
+    @Test
+    void aStateThatCannotBeStoredIsStoredWhenItIsSetAgain() {
+        StoredTable old = attach();
+        write(old, 1, 1);
+        store.refuseBatchesAfter(0);
+        assertThrows(StoreException.Full.class, () -> old.mark(Catalog.State.CLEARED));
+        store.refuseBatchesAfter(Integer.MAX_VALUE);
+        old.mark(Catalog.State.CLEARED);
+        store.restart();
+        assertTrue(attach().stats().isEmpty());
+    }
+
+    @Test
+    void whatIsRemovedHalfWayIsRemovedAnotherTime() {
+        StoredTable storedTable = attach();
+        write(storedTable, 1, 1);
+        storedTable.table().drop();
+        storedTable.remove();
+        assertTrue(store.open().catalog().storedTables().isEmpty());
+    }
+
+    @Test
+    void aTableIsTheTablesAgainThoughThereIsNoRoomToSaySo() {
+        StoredTable old = attach();
+        write(old, 1, 1);
+        old.mark(Catalog.State.FLUSHING);
+        store.restart();
+        store.refuseBatchesAfter(0);
+        assertTrue(PartitionReader.exists(attach(), Schema.key(1)));
+    }
+
+    @Test
+    void aSnapshotOfWhichOnlyTheProcessKnowsEndsWithIt() {
+        StoredTable old = attach();
+        write(old, 1, 1);
+        old.keepUnrecorded(new AutoSnapshot("truncated-1-t", "CREATE TABLE", table));
+        old.mark(Catalog.State.CLEARED);
+        assertTrue(old.isKeptUnrecorded());
+        assertEquals("truncated-1-t", old.kept().snapshot());
+        assertTrue(PartitionReader.exists(old, Schema.key(1)));
+        store.restart();
+        assertTrue(attach().stats().isEmpty());
+        assertEquals(List.of("catalog"), store.open().store().tableNames());
     }
 
     @Test

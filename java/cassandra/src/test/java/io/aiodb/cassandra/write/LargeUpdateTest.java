@@ -13,9 +13,13 @@ import io.aiodb.cassandra.fixture.Schema;
 import io.aiodb.cassandra.format.FrameWriter;
 import io.aiodb.cassandra.format.StoredKey;
 import io.aiodb.cassandra.read.PartitionReader;
+import io.aiodb.cassandra.read.PartitionScan;
+import io.aiodb.cassandra.table.PartitionLocks;
 import io.aiodb.store.Durability;
 import io.aiodb.store.StoreException;
 import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.atomic.AtomicReference;
 import org.apache.cassandra.db.DeletionTime;
 import org.apache.cassandra.db.Slices;
@@ -133,6 +137,49 @@ class LargeUpdateTest extends OneStoredTable {
         assertEquals(0, rows(2));
     }
 
+    @Test
+    void aStoreThatIsFullWhenTheNodeStartsFinishesTheUpdateLater() {
+        writeInPart(1);
+        restart();
+        assertEquals(1, storedTable.unfinished().all().size());
+        assertTrue(storedTable.unfinished().isIn(PartitionLocks.of(Schema.key(1))));
+        store.refuseBatchesAfter(Integer.MAX_VALUE);
+        LargeUpdate.finish(storedTable);
+        assertEquals(40, rows());
+        assertTrue(storedTable.unfinished().all().isEmpty());
+        assertTrue(kept().isEmpty());
+    }
+
+    @Test
+    void whatWasKeptBeforeARestartStaysBesideWhatIsKeptSince() {
+        writeInPart(1);
+        restart();
+        writeInPart(2);
+        assertEquals(2, kept().size());
+        store.refuseBatchesAfter(Integer.MAX_VALUE);
+        LargeUpdate.finish(storedTable);
+        assertEquals(40, rows(1));
+        assertEquals(40, rows(2));
+    }
+
+    @Test
+    void whatMayBeMissingOfAnUpdateIsReadByItself() {
+        write(2, 1, "x");
+        writeInPart(1);
+        List<Integer> found = new ArrayList<>();
+        LargeUpdate.forEachUnfinished(storedTable, rest -> {
+            try (PartitionScan partitions = PartitionScan.of(rest, table, null, null)) {
+                while (partitions.hasNext()) {
+                    try (UnfilteredRowIterator read = partitions.next()) {
+                        assertEquals(Schema.key(1), read.partitionKey());
+                        found.add(rows(read));
+                    }
+                }
+            }
+        });
+        assertEquals(List.of(40), found);
+    }
+
     /** Cassandra asks whether a deletion in an SSTable hides anything of the partition elsewhere. */
     @Test
     void aPartitionOfWhichNothingButAnUnfinishedUpdateIsThereExists() {
@@ -147,13 +194,28 @@ class LargeUpdateTest extends OneStoredTable {
     }
 
     private int rows(int key) {
-        int rows = 0;
         try (UnfilteredRowIterator read = read(key)) {
-            while (read.hasNext()) {
-                rows += read.next().isRow() ? 1 : 0;
-            }
+            return rows(read);
+        }
+    }
+
+    private static int rows(UnfilteredRowIterator read) {
+        int rows = 0;
+        while (read.hasNext()) {
+            rows += read.next().isRow() ? 1 : 0;
         }
         return rows;
+    }
+
+    private List<byte[]> kept() {
+        return store.open().catalog().keptUpdates(table.id, storedTable.number());
+    }
+
+    /** Writes an update of many rows of a partition, of which the store has room for some. Then it is full. */
+    private void writeInPart(int key) {
+        store.refuseBatchesAfter(2);
+        assertThrows(StoreException.Full.class, () -> writeRows(key, 5, 40, "v".repeat(60_000)));
+        store.refuseBatchesAfter(0);
     }
 
     private void write(int key, long time, String value) {

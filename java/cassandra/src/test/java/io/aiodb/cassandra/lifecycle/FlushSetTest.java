@@ -81,7 +81,7 @@ class FlushSetTest {
             }
         }
         assertEquals(PARTITIONS, partitions);
-        assertEquals(0, store.open());
+        assertEquals(0, store.openScans());
     }
 
     @Test
@@ -89,12 +89,12 @@ class FlushSetTest {
         Iterator<FlushSet.Streamed> partitions = rows.iterator();
         FlushSet.Streamed partition = partitions.next();
         assertFalse(partition.isEmpty());
-        assertEquals(1, store.open());
+        assertEquals(1, store.openScans());
         try (UnfilteredRowIterator streamed = partition.unfilteredIterator()) {
             assertTrue(streamed.hasNext());
             streamed.next();
         }
-        assertEquals(0, store.open());
+        assertEquals(0, store.openScans());
         // A writer that went on would end as if there were no other partition.
         assertThrows(IllegalStateException.class, partitions::hasNext);
         assertThrows(IllegalStateException.class, partitions::next);
@@ -104,8 +104,8 @@ class FlushSetTest {
     void aCallerThatClosesThemLeavesNoScan() {
         try (FlushSet.Partitions partitions = rows.partitions()) {
             assertTrue(partitions.hasNext());
-            assertEquals(1, store.open());
+            assertEquals(1, store.openScans());
         }
-        assertEquals(0, store.open());
+        assertEquals(0, store.openScans());
     }
 }

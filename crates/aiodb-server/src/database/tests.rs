@@ -10,7 +10,7 @@ fn both_tables_of_a_database_have_the_modes_of_its_keys() {
     assert_eq!(tables.elements_or_made().unwrap().modes(), TableModes::default());
     let modes = TableModes { keys: StorageMode::Disk, values: StorageMode::Disk };
     // As a user may with the command, while no server has the store.
-    db.set_modes("db0", modes).unwrap();
+    db.set_table_modes("db0", modes).unwrap();
     let tables = DatabaseTables::open(&db, 0).unwrap();
     assert_eq!(tables.elements().unwrap().modes(), modes);
     db.close().unwrap();

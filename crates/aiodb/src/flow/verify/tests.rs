@@ -31,12 +31,12 @@ fn store(kind: IndexKind) -> (SimDevice, Db<SimDevice>, Table<SimDevice>) {
 fn find(device: &SimDevice, key: u64) -> (PathBuf, u64) {
     let names = device.file_names();
     let segments = names.iter().filter(|path| path.extension().is_some_and(|extension| extension == "seg"));
-    let found = segments.filter_map(|path| {
+    let mut found = segments.rev().filter_map(|path| {
         let bytes = device.file_bytes(path).expect("the file is there");
         let at = bytes.windows(64).position(|window| *window == value(key)[..64])?;
         Some((path.clone(), at as u64 / UNIT))
     });
-    found.last().expect("the value is in the log")
+    found.next().expect("the value is in the log")
 }
 
 #[test]

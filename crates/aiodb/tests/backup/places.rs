@@ -68,8 +68,6 @@ fn what_a_process_left_that_was_killed_as_it_began_is_in_nobodys_way() {
     table.put(b"key", b"value").expect("a put works");
     left(repository.path(), &trials);
     back_up(&db, repository.path());
-    left(repository.path(), &trials[..1]);
-    back_up(&db, repository.path());
     left(target.path(), &[trials[0], "LOCK", "RESTORING.new"]);
     let opened = Repository::open(repository.path()).expect("the repository can be opened");
     opened.restore(None, target.path(), &mut |_, _| {}).expect("a restore point can be restored");

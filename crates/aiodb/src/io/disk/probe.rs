@@ -22,9 +22,8 @@ pub(crate) fn is_trial(name: &str) -> bool {
     name.starts_with(TRIAL_PREFIX)
 }
 
-/// Removes such files from a directory.
-pub(crate) fn remove_trials<D: Device>(device: &D, directory: &Path) -> Result<()> {
-    let names = device.list(directory).map_err(|e| Error::io("list", directory, &e))?;
+/// Removes such files, if there are any among those with these names, from a directory.
+pub(crate) fn remove_trials<D: Device>(device: &D, directory: &Path, names: &[String]) -> Result<()> {
     for path in names.iter().filter(|name| is_trial(name)).map(|name| directory.join(name)) {
         match device.remove(&path) {
             // Its process may have come to the end of its trial.

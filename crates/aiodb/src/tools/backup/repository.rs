@@ -97,11 +97,12 @@ impl<T: Device> Repository<T> {
 
     /// Opens the repository of a store to add to it, or makes one. Removes the leftovers of an unfinished backup.
     pub(super) fn open_or_create(device: T, root: &Path, identity: &Identity) -> Result<Repository<T>> {
-        if read_identity(&device, root)?.is_none() {
-            refuse_foreign_directory(&device, root)?;
-        }
+        let names = match read_identity(&device, root)? {
+            None => refuse_foreign_directory(&device, root)?,
+            Some(_) => Vec::new(),
+        };
         let lock = lock(&device, root)?;
-        remove_trials(&device, root)?;
+        remove_trials(&device, root, &names)?;
         match read_identity(&device, root)? {
             Some(found) if found != *identity => return Err(Error::OtherStore { path: root.to_path_buf() }),
             // The process that made it may have died, or failed, before its name survived a power cut.
@@ -393,15 +394,16 @@ fn read_identity<T: Device>(device: &T, root: &Path) -> Result<Option<Identity>>
     decode_repository(&bytes).map(Some).map_err(|damage| damage_error(&path, 0, damage, advice))
 }
 
-/// Without an identity, a directory may only contain the leftovers of an interrupted creation, so no restore point.
-fn refuse_foreign_directory<T: Device>(device: &T, root: &Path) -> Result<()> {
+/// Without an identity, a directory may only contain the leftovers of an interrupted creation, so no restore point. Returns
+/// the names that are there.
+fn refuse_foreign_directory<T: Device>(device: &T, root: &Path) -> Result<Vec<String>> {
     let names = device.list(root).map_err(|e| Error::io("list", root, &e))?;
     let points = device.list(&root.join("points")).unwrap_or_default();
     let foreign = |name: &String| !OURS.contains(&name.as_str()) && !is_trial(name);
     if names.iter().any(foreign) || !points.is_empty() {
         return Err(not_a_repository(root));
     }
-    Ok(())
+    Ok(names)
 }
 
 fn create<T: Device>(device: &T, root: &Path, identity: &Identity) -> Result<()> {

@@ -70,7 +70,7 @@ impl<T: Device> Repository<T> {
         self.find(point)?;
         let made = std::fs::create_dir_all(root).map_err(|e| Error::io("create", root, &e));
         // Before anything is written there, also by the device's trial.
-        made.and_then(|()| refuse_occupied(&Disk::plain(), root)).map_err(destination_full)?;
+        made.and_then(|()| refuse_occupied(&Disk::plain(), root).map(drop)).map_err(destination_full)?;
         let device = Disk::open(root, Backend::Threads, true).map_err(destination_full)?;
         self.restore_on(point, device, root, progress)
     }
@@ -84,19 +84,19 @@ impl<T: Device> Repository<T> {
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<RestoreReport> {
         let (root, point) = (target.as_ref(), self.find(point)?);
-        refuse_occupied(&device, root)?;
+        let names = refuse_occupied(&device, root)?;
         let lock_path = root.join("LOCK");
         let lock = device.lock(&lock_path).map_err(|e| Error::io("lock", &lock_path, &e));
         let lock = lock.map_err(destination_full)?;
         let _lock = lock.map_err(|holder| Error::Locked { path: root.to_path_buf(), holder })?;
-        let restore = Restore { repository: self, point, device, root };
+        let restore = Restore { repository: self, point, device, root, names };
         let (bytes, index_damage) = restore.run(progress).map_err(destination_full)?;
         Ok(RestoreReport { point: point.number, last_sequence: point.next_sequence - 1, bytes, index_damage })
     }
 }
 
-/// Only an empty directory will do, or one in which a restore was interrupted.
-fn refuse_occupied<S: Device>(device: &S, root: &Path) -> Result<()> {
+/// Only an empty directory will do, or one in which a restore was interrupted. Returns the names that are there.
+fn refuse_occupied<S: Device>(device: &S, root: &Path) -> Result<Vec<String>> {
     let names = device.list(root).map_err(|e| Error::io("list", root, &e))?;
     let has = |name: &str| names.iter().any(|found| found == name);
     if has("LOCK") {
@@ -106,7 +106,7 @@ fn refuse_occupied<S: Device>(device: &S, root: &Path) -> Result<()> {
     }
     let unfinished = has(MARKER_NAME) && !has("STORE");
     let empty = names.iter().all(|name| BEFORE_MARKER.contains(&name.as_str()) || is_trial(name));
-    if empty || unfinished { Ok(()) } else { Err(Error::Occupied { path: root.to_path_buf() }) }
+    if empty || unfinished { Ok(names) } else { Err(Error::Occupied { path: root.to_path_buf() }) }
 }
 
 /// A restore in progress.
@@ -115,6 +115,8 @@ struct Restore<'a, T: Device, S: Device> {
     point: &'a Point,
     device: S,
     root: &'a Path,
+    /// What was in the directory.
+    names: Vec<String>,
 }
 
 impl<T: Device, S: Device> Restore<'_, T, S> {
@@ -155,7 +157,7 @@ impl<T: Device, S: Device> Restore<'_, T, S> {
         let text =
             b"A store is being restored here. If nobody is doing so, repeat the restore or remove the directory.\n";
         replace_file(&self.device, &marker, text)?;
-        remove_trials(&self.device, self.root)?;
+        remove_trials(&self.device, self.root, &self.names)?;
         let mut directories = vec!["log", "index", "pending", "index/lmdb"];
         // One that is interrupted may have been of another restore point.
         let of_hash = |file: &&PointFile| file.kind.is_spilled();

@@ -104,7 +104,7 @@ fn what_can_be_read_once_only_is_told_of() {
     let has_newest = |path: &&PathBuf| {
         let bytes = device.file_bytes(path).expect("the file is there");
         let is_segment = path.extension().is_some_and(|extension| extension == "seg");
-        is_segment && bytes.windows(16).any(|window| *window == value(KEYS - 1, 1)[..16])
+        is_segment && bytes.windows(64).any(|window| *window == value(KEYS - 1, 1)[..64])
     };
     let segment = names.iter().find(has_newest).expect("the last put is in the log").clone();
     // For its header, and for all of it.

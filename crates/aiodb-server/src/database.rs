@@ -1,9 +1,10 @@
 //! The tables of a database: one of the store for its keys, and one for the elements of its collections and for what expires, once it has
 //! had such.
 
+use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
-use aiodb::{Db, Durability, IndexKind, ScanOptions, StorageMode, Table, TableModes, TableOptions};
+use aiodb::{Db, Durability, IndexKind, Scan, ScanOptions, StorageMode, Table, TableModes, TableOptions};
 
 use crate::collection::{NUMBERS_KEY, expiring_name};
 use crate::expiring::{self, Expired, Expiring};
@@ -12,6 +13,9 @@ use crate::refusal::Refusal;
 
 /// Numbers of collections that are set aside at a time: one small write for so many.
 const NUMBERS_AT_ONCE: u64 = 1 << 20;
+
+/// Stored keys that have expired. `None` where each entry says for itself, since more have than are to be remembered, or that cannot be read.
+pub(crate) type Gone = Option<HashSet<Vec<u8>>>;
 
 pub(crate) struct DatabaseTables {
     db: Db,
@@ -135,18 +139,38 @@ impl DatabaseTables {
         expiring::span(first_ms.min(self.expiring.first_ms()))
     }
 
+    /// Stored keys, and those of them that have expired, at one moment.
+    pub(crate) fn scan_keys(&self, options: ScanOptions, now_ms: u64) -> Result<(Scan, Gone), Refusal> {
+        let Some((elements, first_ms)) = self.due_elements(now_ms) else {
+            return Ok((self.keys.scan(options.keys_only())?, Some(HashSet::new())));
+        };
+        let snapshot = self.db.snapshot()?;
+        let due = match expiring::due(|rows| snapshot.scan(elements, rows), self.due_span(first_ms), now_ms) {
+            Err(refusal) if refusal.is_unreadable() => None,
+            due => Some(due?).filter(|due| due.are_all && due.unread.is_empty()),
+        };
+        let Some(due) = due else { return Ok((snapshot.scan(&self.keys, options)?, None)) };
+        let names = due.rows.into_iter().map(|(_, name)| name).collect();
+        Ok((snapshot.scan(&self.keys, options.keys_only())?, Some(names)))
+    }
+
     /// Keys that have expired and are still there, those that expired first. One call at a time; reads nothing as long as none can have
     /// expired.
     pub(crate) fn expired(&self, now_ms: u64) -> Result<Expired, Refusal> {
-        let nothing = Expired { rows: Vec::new(), are_all: true, first_ms: None };
-        let Some(elements) = self.elements.get() else { return Ok(nothing) };
+        let Some(elements) = self.elements.get() else { return Ok(Expired::default()) };
         let first_ms = self.expiring.search_begins();
         if first_ms > now_ms {
-            return Ok(nothing);
+            return Ok(Expired::default());
         }
-        let expired = expiring::due(elements.scan(expiring::span(first_ms))?, now_ms)?;
+        let expired = expiring::due(|rows| elements.scan(rows), expiring::span(first_ms), now_ms)?;
         self.expiring.search_ends(expired.first_ms);
         Ok(expired)
+    }
+
+    /// [`DatabaseTables::expired`] of keys whose rows come after this one.
+    pub(crate) fn expired_after(&self, row: &[u8], now_ms: u64) -> Result<Expired, Refusal> {
+        let Some(elements) = self.elements.get() else { return Ok(Expired::default()) };
+        expiring::due(|rows| elements.scan(rows), expiring::span(0).after(row), now_ms)
     }
 
     /// Whether this row says of this stored key that it expires. That of a collection goes with it to another key.

@@ -6,8 +6,9 @@ use std::sync::{Mutex, MutexGuard};
 
 use aiodb::{Scan, ScanOptions};
 
-use crate::collection::{expiring_keys, expiring_ms, expiring_name};
+use crate::collection::{expiring_keys, expiring_ms, expiring_name, expiring_number};
 use crate::refusal::Refusal;
+use crate::walk::Walk;
 
 /// Keys that one search finds at most, and bytes of their rows, about.
 pub(crate) const SEARCHED: usize = 4096;
@@ -76,10 +77,43 @@ impl Expiring {
 pub(crate) struct Expired {
     /// Their rows and stored keys, in the order of their times.
     pub(crate) rows: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Rows of collections that cannot be read, so that nobody knows whose they are.
+    pub(crate) unread: Vec<Vec<u8>>,
     /// Whether these are all.
     pub(crate) are_all: bool,
     /// When the first of all expires.
     pub(crate) first_ms: Option<u64>,
+    bytes: usize,
+}
+
+impl Default for Expired {
+    fn default() -> Expired {
+        Expired { rows: Vec::new(), unread: Vec::new(), are_all: true, first_ms: None, bytes: 0 }
+    }
+}
+
+impl Expired {
+    /// The last row.
+    pub(crate) fn last(&self) -> Option<&[u8]> {
+        self.rows.last().map(|(row, _)| &row[..]).max(self.unread.last().map(|row| &row[..]))
+    }
+
+    /// Takes the next row, with its value if that can be read; whether more are wanted.
+    fn take(&mut self, row: &[u8], value: Option<&[u8]>, now_ms: u64) -> bool {
+        let Some(at_ms) = expiring_ms(row) else { return false };
+        self.first_ms.get_or_insert(at_ms);
+        if at_ms > now_ms {
+            return false;
+        }
+        match (expiring_number(row), value) {
+            (Some(_), None) => self.unread.push(row.to_vec()),
+            // That of a string has no value.
+            (_, value) => self.rows.push((row.to_vec(), expiring_name(row, value.unwrap_or_default()).to_vec())),
+        }
+        self.bytes += row.len() + value.map_or(0, <[u8]>::len);
+        self.are_all = self.rows.len() + self.unread.len() < SEARCHED && self.bytes < SEARCHED_BYTES;
+        self.are_all
+    }
 }
 
 /// The rows of keys that expire at this time or later.
@@ -88,23 +122,31 @@ pub(crate) fn span(from_ms: u64) -> ScanOptions {
     ScanOptions::all().from(&first).before(&end)
 }
 
-/// Looks at rows of keys that expire until one has not, or for [`SEARCHED`] keys and [`SEARCHED_BYTES`].
-pub(crate) fn due(mut scan: Scan, now_ms: u64) -> Result<Expired, Refusal> {
-    let (mut expired, mut bytes) = (Expired { rows: Vec::new(), are_all: false, first_ms: None }, 0);
-    while expired.rows.len() < SEARCHED && bytes < SEARCHED_BYTES {
-        let row = scan.next_record()?.and_then(|(key, value)| Some((key, value, expiring_ms(key)?)));
-        expired.first_ms = expired.first_ms.or(row.map(|(_, _, at_ms)| at_ms));
-        let Some((key, value, _)) = row.filter(|(_, _, at_ms)| *at_ms <= now_ms) else {
-            expired.are_all = true;
-            break;
-        };
-        bytes += key.len() + value.len();
-        expired.rows.push((key.to_vec(), expiring_name(key, value).to_vec()));
+/// Looks at rows of keys that expire until one has not, or for [`SEARCHED`] keys and [`SEARCHED_BYTES`]. `begin` makes a scan.
+pub(crate) fn due(
+    begin: impl Fn(ScanOptions) -> aiodb::Result<Scan>,
+    rows: ScanOptions,
+    now_ms: u64,
+) -> Result<Expired, Refusal> {
+    let (mut walk, mut expired) = (Walk::new(rows, false), Expired::default());
+    loop {
+        let outcome = walk.go(|rest| Ok((begin(rest)?, ())), |(), row, value| expired.take(row, Some(value), now_ms));
+        match outcome {
+            // One row that cannot be read does not hide those behind it. Its key is in the index.
+            Err(refusal) if refusal.is_unreadable() => {
+                let mut rows = begin(walk.rest().keys_only().limit(1))?;
+                let Some((row, _)) = rows.next_record()? else { return Ok(expired) };
+                walk.come_to(row);
+                if !expired.take(row, None, now_ms) {
+                    return Ok(expired);
+                }
+            }
+            outcome => return outcome.map(|()| expired),
+        }
     }
-    Ok(expired)
 }
 
-/// How many of these rows are of keys that have expired.
+/// How many of these rows, whose values do not matter, are of keys that have expired.
 pub(crate) fn count_due(mut scan: Scan, now_ms: u64) -> Result<u64, Refusal> {
     let mut count = 0;
     while let Some((key, _)) = scan.next_record()?

@@ -1,6 +1,6 @@
 //! The databases: their tables (`database.rs`), with the locks, the watched keys and the durability of their writes.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,11 +22,12 @@ use crate::failures::Failures;
 use crate::flusher::Flusher;
 use crate::locks::{Claim, Database, Held, Key, Locks};
 use crate::packed::Packed;
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, is_unreadable};
 use crate::saves::Saves;
 use crate::sizes::{Say, Sizes};
 use crate::storage::{Shares, Wish};
 use crate::waiters::Waiters;
+use crate::walk::{self, Walk};
 use crate::watch::Watchers;
 
 /// What stands for a sequence while a write is under way: later than all.
@@ -97,7 +98,11 @@ impl Keyspace {
     /// Counts the keys of databases of which the store does not say how many they have.
     fn count_unknown(&self, say: &Say) -> aiodb::Result<()> {
         for database in 0..self.databases() {
-            if self.sizes.of(database)?.is_none() {
+            let size = match self.sizes.of(database) {
+                Err(error) if is_unreadable(&error) => None,
+                size => size?,
+            };
+            if size.is_none() {
                 self.sizes.count(&self.db, database, self.tables(database), say)?;
             }
         }
@@ -258,7 +263,8 @@ impl Keyspace {
         Ok(Some(entry))
     }
 
-    /// Keys of a database in their order, from those that come after `after` on, for as long as `visit` wants more.
+    /// Keys of a database in their order, from those that come after `after` on, for as long as `visit` wants more. They are those of one
+    /// moment unless the store ends it.
     pub(crate) fn visit_names(
         &self,
         database: Database,
@@ -281,29 +287,31 @@ impl Keyspace {
             options = options.after(&stored_key(after));
         }
         let tables = self.tables(database);
-        let (mut scan, expired) = match tables.due_elements(now_ms) {
-            None => (tables.keys.scan(options.keys_only())?, Some(HashSet::new())),
-            Some((elements, first_ms)) => {
-                // Keys and what has expired of them at one moment.
-                let snapshot = self.db.snapshot()?;
-                let Expired { rows, are_all, .. } =
-                    expiring::due(snapshot.scan(elements, tables.due_span(first_ms))?, now_ms)?;
-                let names: HashSet<Vec<u8>> = rows.into_iter().map(|(_, name)| name).collect();
-                // Where more have expired than are to be remembered, each entry says for itself.
-                let (options, expired) = if are_all { (options.keys_only(), Some(names)) } else { (options, None) };
-                (snapshot.scan(&tables.keys, options)?, expired)
-            }
-        };
-        while let Some((key, value)) = scan.next_record()? {
-            let is_gone = match &expired {
-                Some(names) => names.contains(key),
-                None => entry::stored_expiry_ms(value).is_some_and(|at_ms| at_ms <= now_ms),
-            };
-            if !is_gone && !visit(original_key(key)) {
-                break;
+        let mut walk = Walk::new(options, false);
+        loop {
+            let visited = walk.go(
+                |rest| tables.scan_keys(rest, now_ms),
+                |expired, key, value| {
+                    let is_gone = match expired {
+                        Some(names) => names.contains(key),
+                        None => entry::stored_expiry_ms(value).is_some_and(|at_ms| at_ms <= now_ms),
+                    };
+                    is_gone || visit(original_key(key))
+                },
+            );
+            match visited {
+                // A value that cannot be read is one key, which its command will be told.
+                Err(refusal) if refusal.is_unreadable() => {
+                    let mut names = tables.keys.scan(walk.rest().keys_only().limit(1))?;
+                    let Some((key, _)) = names.next_record()? else { return Ok(()) };
+                    walk.come_to(key);
+                    if !visit(original_key(key)) {
+                        return Ok(());
+                    }
+                }
+                visited => return visited,
             }
         }
-        Ok(())
     }
 
     /// How many keys a database has that have not expired.
@@ -316,14 +324,22 @@ impl Keyspace {
         let Some((elements, first_ms)) = tables.due_elements(now_ms) else {
             return Ok(self.sizes.of(database)?.unwrap_or(0));
         };
-        let snapshot = self.db.snapshot()?;
-        let due = expiring::count_due(snapshot.scan(elements, tables.due_span(first_ms))?, now_ms)?;
-        Ok(self.sizes.at(&snapshot, database)?.saturating_sub(due))
+        walk::at_a_moment(|| {
+            let snapshot = self.db.snapshot()?;
+            let rows = snapshot.scan(elements, tables.due_span(first_ms).keys_only())?;
+            let due = expiring::count_due(rows, now_ms)?;
+            Ok(self.sizes.at(&snapshot, database)?.saturating_sub(due))
+        })
     }
 
     /// Keys that have expired and are still there, see [`DatabaseTables::expired`].
     pub(crate) fn expired(&self, database: Database, now_ms: u64) -> Result<Expired, Refusal> {
         self.tables(database).expired(now_ms)
+    }
+
+    /// See [`DatabaseTables::expired_after`].
+    pub(crate) fn expired_after(&self, database: Database, row: &[u8], now_ms: u64) -> Result<Expired, Refusal> {
+        self.tables(database).expired_after(row, now_ms)
     }
 
     /// Whether this row says of this key that it expires, see [`DatabaseTables::expires`].
@@ -353,7 +369,8 @@ impl Keyspace {
         Ok(self.noted(elements.get(&owner.element_key(name)))?.map(Bytes::from))
     }
 
-    /// Elements in the order of their names, for as long as `visit` wants more.
+    /// Elements in the order of their names, for as long as `visit` wants more. The caller has a claim on their key: they are those of one
+    /// moment, also where the store ends a scan.
     pub(crate) fn visit_elements(
         &self,
         owner: Owner,
@@ -374,13 +391,10 @@ impl Keyspace {
         };
         options = if span.is_backward { options.backward() } else { options };
         options = if span.values { options } else { options.keys_only() };
-        let mut scan = self.noted(elements.scan(options))?;
-        while let Some((key, value)) = self.noted(scan.next_record())? {
-            if !visit(&key[owner.prefix().len()..], value) {
-                break;
-            }
-        }
-        Ok(())
+        let mut walk = Walk::new(options, span.is_backward);
+        let visited = walk
+            .go(|rest| Ok((elements.scan(rest)?, ())), |(), key, value| visit(&key[owner.prefix().len()..], value));
+        self.failures.note(visited)
     }
 
     /// The last key of a database.
@@ -518,3 +532,6 @@ fn unmark(stripes: &[&AtomicU64], before: &[u64], sequence: Option<&Sequence>) {
         stripe.store(sequence.map_or(*before, |sequence| sequence.number()), Ordering::SeqCst);
     }
 }
+
+#[cfg(test)]
+mod tests;

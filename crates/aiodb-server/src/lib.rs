@@ -54,6 +54,7 @@ mod stream;
 mod sweeper;
 mod tls;
 mod waiters;
+mod walk;
 mod watch;
 
 pub use config::{Config, ConfigError, ENVIRONMENT_PREFIX, Layer, LogFormat, TlsClients};

@@ -1,6 +1,7 @@
 //! Why a command was not carried out, in Redis's words.
 
 use std::borrow::Cow;
+use std::io::ErrorKind;
 
 use bytes::Bytes;
 
@@ -23,9 +24,28 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    /// Whether it is about one stored record, which cannot be read.
+    /// Whether it is about one stored record, whose bytes are not those of an entry.
     pub(crate) fn is_of_record(&self) -> bool {
         matches!(self, Refusal::Foreign { .. } | Refusal::Engine(aiodb::Error::Corruption { .. }))
+    }
+
+    /// Whether it is about one stored record, which cannot be read: as [`Refusal::is_of_record`], or the device fails where it lies.
+    pub(crate) fn is_unreadable(&self) -> bool {
+        match self {
+            Refusal::Engine(error) => is_unreadable(error),
+            refusal => refusal.is_of_record(),
+        }
+    }
+}
+
+/// Whether a read failed for what it was to read: what is stored there is damaged, or the device fails there. What the system lacks for a
+/// while, as memory, says nothing of that.
+pub(crate) fn is_unreadable(error: &aiodb::Error) -> bool {
+    const PASSING: [ErrorKind; 3] = [ErrorKind::Interrupted, ErrorKind::WouldBlock, ErrorKind::OutOfMemory];
+    match error {
+        aiodb::Error::Corruption { .. } => true,
+        aiodb::Error::Io { kind, .. } => !PASSING.contains(kind),
+        _ => false,
     }
 }
 

@@ -11,6 +11,7 @@ use crate::database::DatabaseTables;
 use crate::entry::Entry;
 use crate::expiring;
 use crate::locks::Database;
+use crate::refusal::is_unreadable;
 
 /// The name of the table.
 const NAME: &str = "sizes";
@@ -86,7 +87,7 @@ impl Sizes {
                 Ok(Some(record)) => record,
                 Ok(None) => break,
                 // A value that cannot be read is one key, which its command will be told.
-                Err(Error::Corruption { .. }) => {
+                Err(error) if is_unreadable(&error) => {
                     let after = if last.is_empty() { ScanOptions::all() } else { ScanOptions::all().after(&last) };
                     let mut names = tables.keys.scan(after.keys_only().limit(1))?;
                     let Some((stored, _)) = names.next_record()? else { break };

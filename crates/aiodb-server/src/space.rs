@@ -129,7 +129,7 @@ impl<'a> Space<'a> {
     /// no elements that could go with it, and no row.
     pub(crate) fn learn_unread(&mut self, key: &Key, entry: Result<Option<Stored>, Refusal>) -> Result<(), Refusal> {
         let stored = match entry {
-            Err(refusal) if refusal.is_of_record() => Some(Stored { number: None, expires_ms: None }),
+            Err(refusal) if refusal.is_unreadable() => Some(Stored { number: None, expires_ms: None }),
             entry => entry?,
         };
         if let Some(known) = self.known.get_mut(key).filter(|known| !known.is_read) {

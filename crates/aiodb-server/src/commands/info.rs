@@ -218,14 +218,18 @@ fn cluster(_: &Context<'_, '_>) -> Result<Lines, Refusal> {
     Ok(vec![line("cluster_enabled", 0)])
 }
 
-/// The databases that have keys.
+/// The databases that have keys. One whose keys cannot be counted does not hide the others.
 fn keyspace(context: &Context<'_, '_>) -> Result<Lines, Refusal> {
     let keyspace = &context.server.keyspace;
     let mut lines = Vec::new();
     for database in 0..keyspace.databases() {
-        let keys = keyspace.size(database, now_ms())?;
-        if keys > 0 {
-            lines.push(line(&format!("db{database}"), format!("keys={keys}")));
+        match keyspace.size(database, now_ms()) {
+            Ok(0) => {}
+            Ok(keys) => lines.push(line(&format!("db{database}"), format!("keys={keys}"))),
+            Err(refusal) => {
+                let reason = String::from_utf8_lossy(&refusal.line()).into_owned();
+                lines.push(line(&format!("aiodb_uncounted_db{database}"), reason));
+            }
         }
     }
     Ok(lines)

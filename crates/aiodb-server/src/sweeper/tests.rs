@@ -1,9 +1,11 @@
+use std::io::ErrorKind;
+
 use aiodb::merge::Add;
 use aiodb::{Db, MergeOperators, Options};
 
 use super::*;
-use crate::collection::Kind;
-use crate::entry::Entry;
+use crate::collection::{Kind, expiring_key, expiring_string_key};
+use crate::entry::{Entry, stored_key};
 use crate::expiring::SEARCHED;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -22,10 +24,10 @@ async fn rounds_follow_each_other_until_nothing_expired_is_left() {
     keyspace.write(&space.changes()).await.unwrap();
     tokio::time::sleep(Duration::from_millis(2)).await;
     for left in [SEARCHED + 1, 1] {
-        assert!(sweep_databases(&keyspace).await);
+        assert!(sweep_databases(&keyspace, &mut Failures::default()).await);
         assert_eq!(keyspace.size(1, 0).unwrap(), left as u64);
     }
-    assert!(!sweep_databases(&keyspace).await);
+    assert!(!sweep_databases(&keyspace, &mut Failures::default()).await);
     assert!(keyspace.expired(1, now_ms()).unwrap().rows.is_empty());
     assert_eq!(keyspace.size(1, 0).unwrap(), 0);
     keyspace.close().unwrap();
@@ -113,7 +115,7 @@ async fn strings_go_with_their_rows_and_are_counted_until_they_expire() {
     // What has expired and is still there is overwritten like any other.
     write("goes", 0).await;
     assert_eq!((keyspace.size(0, now_ms).unwrap(), rows(&keyspace)), (3, 3));
-    assert!(!sweep_databases(&keyspace).await);
+    assert!(!sweep_databases(&keyspace, &mut Failures::default()).await);
     assert_eq!((keyspace.size(0, 0).unwrap(), rows(&keyspace)), (3, 1));
     assert!(keyspace.get(&key("")).await.unwrap().is_none());
     assert!(keyspace.get(&key("goes")).await.unwrap().is_some());
@@ -131,7 +133,7 @@ async fn long_names_go_in_several_writes() {
         space.put(key, Entry { expires_ms: 1.try_into().ok(), ..Entry::lasting(Bytes::new()) }.into());
         keyspace.write(&space.changes()).await.unwrap();
     }
-    assert!(!sweep_database(&keyspace, 0).await.unwrap());
+    assert!(!sweep_database(&keyspace, 0, &mut Failures::default()).await.unwrap());
     assert_eq!((keyspace.size(0, 0).unwrap(), rows(&keyspace)), (0, 0));
     keyspace.close().unwrap();
 }
@@ -150,7 +152,8 @@ async fn a_row_that_no_key_has_takes_nothing_away() {
     let key = Key { database: 0, name: "a".into() };
     // A key that somebody has a claim on is waited for, and others are not kept from him meanwhile.
     let held = keyspace.claim(&Claim::on_keys(std::iter::once((&key, false)))).await;
-    let (swept, ()) = tokio::join!(sweep_database(&keyspace, 0), async {
+    let mut failures = Failures::default();
+    let (swept, ()) = tokio::join!(sweep_database(&keyspace, 0, &mut failures), async {
         tokio::task::yield_now().await;
         drop(held);
     });
@@ -232,10 +235,95 @@ async fn what_cannot_be_read_is_overwritten_and_goes_when_it_expires() {
     let stored = keyspace.get(&a).await.map(|entry| entry.as_ref().map(Stored::of));
     space.learn_unread(&a, stored).unwrap();
     assert!(space.learn_unread(&b, Err(crate::refusal::SYNTAX)).is_err(), "other errors are told");
+    let failed = |kind: ErrorKind| {
+        let (action, path, reason) = ("read", dir.path().to_path_buf(), kind.to_string());
+        Err(Refusal::Engine(aiodb::Error::Io { action, path, kind, reason }))
+    };
+    assert!(space.learn_unread(&b, failed(ErrorKind::Other)).is_ok(), "the disk fails where it lies");
+    assert!(space.learn_unread(&b, failed(ErrorKind::OutOfMemory)).is_err(), "the same read may succeed");
     keyspace.write(&space.changes()).await.unwrap();
     assert_eq!(keyspace.size(0, 0).unwrap(), 2);
-    assert!(!sweep_database(&keyspace, 0).await.unwrap());
+    assert!(!sweep_database(&keyspace, 0, &mut Failures::default()).await.unwrap());
     assert_eq!((keyspace.size(0, 0).unwrap(), rows(&keyspace)), (1, 0));
     assert!(keyspace.get(&a).await.unwrap().is_some() && keyspace.get(&b).await.unwrap().is_none());
     keyspace.close().unwrap();
+}
+
+/// Flips a bit in the middle of these bytes wherever the log has them. The index stays.
+fn damage(dir: &std::path::Path, bytes: &[u8]) {
+    let mut damaged = 0;
+    for entry in std::fs::read_dir(dir.join("log")).unwrap() {
+        let path = entry.unwrap().path();
+        let mut content = std::fs::read(&path).unwrap();
+        let found: Vec<usize> = (0..content.len()).filter(|at| content[*at..].starts_with(bytes)).collect();
+        found.iter().for_each(|at| content[at + bytes.len() / 2] ^= 1);
+        if !found.is_empty() {
+            std::fs::write(&path, content).unwrap();
+        }
+        damaged += found.len();
+    }
+    assert!(damaged > 0, "the log has {bytes:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_read_keeps_nothing_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let open = || {
+        let options = Options { segment_bytes: 1 << 20, ..Options::default() };
+        Keyspace::open(dir.path(), 1, options, &|_| ()).unwrap()
+    };
+    let keyspace = open();
+    for (name, at_ms) in [("set a", 1000), ("set b", 1001), ("set c", 1002)] {
+        put(&keyspace, name, at_ms).await;
+    }
+    let key = |name: &'static str| Key { database: 0, name: name.into() };
+    let number = keyspace.get(&key("set b")).await.unwrap().unwrap().collection().unwrap().number;
+    for (name, value) in [("string a", "value a"), ("string b", "value b"), ("string c", "value c")] {
+        let mut space = Space::new(&keyspace, 0);
+        space.learn(key(name), None);
+        let entry = Entry { expires_ms: 1003.try_into().ok(), ..Entry::lasting(Bytes::from_static(value.as_bytes())) };
+        space.put(key(name), entry.into());
+        keyspace.write(&space.changes()).await.unwrap();
+    }
+    keyspace.close().unwrap();
+    drop(keyspace);
+    // The row of one collection, the row of one string, the value of another one, and both of a third.
+    let row = |name: &'static str| expiring_string_key(1003, &stored_key(name.as_bytes()));
+    damage(dir.path(), &expiring_key(1001, number));
+    damage(dir.path(), &row("string a"));
+    damage(dir.path(), b"value b");
+    damage(dir.path(), &row("string c"));
+    damage(dir.path(), b"value c");
+    let keyspace = open();
+    assert_eq!((keyspace.size(0, 0).unwrap(), keyspace.size(0, 1002).unwrap()), (6, 3));
+    let names = |now_ms| Space::new(&keyspace, now_ms).names(0, None, 10, |_| true).unwrap();
+    // Of one whose time cannot be read nobody says that it is over.
+    assert_eq!(names(2000), ["string b", "string c"]);
+    let mut failures = Failures::default();
+    assert!(!sweep_database(&keyspace, 0, &mut failures).await.unwrap());
+    let (count, lines) = failures.take();
+    assert_eq!((count, lines.len()), (2, 2), "{lines:?}");
+    assert!(lines[0].contains("a collection of database 0"), "{lines:?}");
+    assert!(lines[1].contains("key \"string c\" of database 0"), "{lines:?}");
+    assert_eq!((keyspace.size(0, 0).unwrap(), keyspace.size(0, 2000).unwrap()), (2, 0));
+    for (name, is_there) in [("set a", false), ("set b", true), ("set c", false), ("string a", false)] {
+        assert_eq!(keyspace.get(&key(name)).await.unwrap().is_some(), is_there, "{name}");
+    }
+    assert!(keyspace.get(&key("string b")).await.unwrap().is_none());
+    // Each is told of once.
+    assert!(!sweep_database(&keyspace, 0, &mut failures).await.unwrap());
+    assert_eq!(failures.take(), (2, Vec::new()));
+    keyspace.close().unwrap();
+}
+
+#[test]
+fn so_many_failures_are_told_of_and_each_once() {
+    let mut failures = Failures::default();
+    for number in 0..2 * MOST_TOLD {
+        failures.add(0, &number.to_be_bytes(), || number.to_string());
+        failures.add(0, &number.to_be_bytes(), || unreachable!("it was told"));
+    }
+    let (count, lines) = failures.take();
+    assert_eq!((count, lines.len()), (4 * MOST_TOLD, MOST_TOLD + 1));
+    assert!(lines[MOST_TOLD].contains("nothing is said"), "{lines:?}");
 }

@@ -22,9 +22,10 @@ struct State {
 }
 
 impl ScanCursors {
-    /// Cursors that no earlier process gave are told from its own by where they begin.
+    /// Cursors that an earlier process gave are told from its own by where they begin. They stay below 2^53: some clients keep numbers as
+    /// doubles.
     pub(crate) fn new() -> ScanCursors {
-        let next = fastrand::u64(1..1 << 62);
+        let next = fastrand::u64(1..1 << 52);
         ScanCursors(Mutex::new(State { next, bytes: 0, places: VecDeque::new() }))
     }
 
@@ -49,3 +50,6 @@ impl ScanCursors {
         Some(state.places[at].1.clone())
     }
 }
+
+#[cfg(test)]
+mod tests;

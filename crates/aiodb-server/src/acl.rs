@@ -70,6 +70,8 @@ pub(crate) struct Acl {
     users: Mutex<BTreeMap<Bytes, Arc<User>>>,
     pub(crate) denials: Denials,
     file: Option<PathBuf>,
+    /// Held while the users are written to the file, so that what was gathered last is what stays.
+    saving: Mutex<()>,
 }
 
 impl Acl {
@@ -78,7 +80,7 @@ impl Acl {
         let default = User::new(DEFAULT.into(), Rules::of_default(&config.requirepass, &catalog));
         let users = Mutex::new(BTreeMap::from([(default.name.clone(), Arc::clone(&default))]));
         let file = Some(config.aclfile.clone()).filter(|path| !path.as_os_str().is_empty());
-        let acl = Acl { catalog, default, users, denials: Denials::default(), file };
+        let acl = Acl { catalog, default, users, denials: Denials::default(), file, saving: Mutex::default() };
         for (name, rules) in &config.users {
             let wrong = |reason: String| ConfigError::User { name: name.clone(), reason };
             if has_spaces(name.as_bytes()) {
@@ -190,8 +192,9 @@ impl Acl {
         Ok(gone.into_values().collect())
     }
 
-    /// Writes all users to a file.
+    /// Writes all users to a file. Waits for another save.
     pub(crate) fn save(&self, path: &Path) -> std::io::Result<()> {
+        let _saving = self.saving.lock().expect("no code panics while it saves the users");
         let lines: Vec<Bytes> = self.all().iter().map(|user| self.line(user)).collect();
         let text: Vec<u8> = lines.iter().flat_map(|line| [&line[..], b"\n"].concat()).collect();
         file::write(path, &text)

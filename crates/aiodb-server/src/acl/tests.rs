@@ -83,3 +83,29 @@ fn passwords_are_right_or_not() {
     user.change(&[hash.into(), "on".into()], &catalog()).unwrap();
     assert!(user.admits(b"secret"));
 }
+
+/// Each saves after its own change, so that whoever saves last has seen all.
+#[test]
+fn the_last_save_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("users.acl");
+    let acl = Acl::new(catalog(), &Config::default()).unwrap();
+    let names = ["alice", "bob", "carol", "dave"];
+    for round in 0..50 {
+        std::thread::scope(|scope| {
+            for name in names {
+                let (acl, path) = (&acl, &path);
+                scope.spawn(move || {
+                    acl.change(name.as_bytes(), &[format!("~{round}").into()]).unwrap();
+                    acl.save(path).unwrap();
+                });
+            }
+        });
+        let saved = std::fs::read_to_string(&path).unwrap();
+        for user in acl.all() {
+            let line = acl.line(&user);
+            let line = std::str::from_utf8(&line).unwrap();
+            assert!(saved.lines().any(|other| other == line), "round {round}: {line} is not in {saved}");
+        }
+    }
+}

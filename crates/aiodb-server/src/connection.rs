@@ -16,7 +16,7 @@ use crate::command::{Call, Run, Server};
 use crate::execution;
 use crate::refusal::{Refusal, words};
 use crate::reply::{Output, Reply};
-use crate::request::{Decoder, Fault, Request};
+use crate::request::{Decoder, Fault, Request, is_http};
 use crate::session::Session;
 use crate::stream::Stream;
 
@@ -63,6 +63,7 @@ pub(crate) struct Connection {
 }
 
 /// What comes next from a client.
+#[derive(Default)]
 struct Group {
     /// In order; a call's reply is still to come.
     replies: Vec<Option<Reply>>,
@@ -102,7 +103,7 @@ impl Connection {
             }
             let group = self.next_group();
             if group.replies.is_empty() && group.fault.is_none() {
-                if !self.receive(ending).await? {
+                if self.session.is_ending || !self.receive(ending).await? {
                     return Ok(());
                 }
                 continue;
@@ -119,7 +120,7 @@ impl Connection {
 
     /// Takes what can be carried out together from the requests that have come.
     fn next_group(&mut self) -> Group {
-        let mut group = Group { replies: Vec::new(), calls: Vec::new(), fault: None };
+        let mut group = Group::default();
         let mut bytes = 0;
         while group.is_open() && group.replies.len() < self.most && bytes < GROUP_BYTES && !self.session.is_ending {
             let is_known = !self.session.must_log_in(&self.server.acl);
@@ -132,6 +133,12 @@ impl Connection {
                 Err(fault) => {
                     group.fault = Some(fault);
                     break;
+                }
+                Ok(Some(request)) if is_http(&request) => {
+                    self.server.log.http(&self.session.client);
+                    self.session.is_ending = true;
+                    // Neither is anything carried out that came with it.
+                    return Group::default();
                 }
                 Ok(Some(request)) => match admit(&self.server, &mut self.session, request) {
                     Admitted::Answered(reply) => group.replies.push(Some(reply)),

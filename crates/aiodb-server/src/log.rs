@@ -12,6 +12,9 @@ use crate::slow_log::{Sent, Waits};
 const MOST_SLOW: u32 = 3;
 const TOGETHER: Duration = Duration::from_secs(10);
 
+/// Time between two lines about clients that speak HTTP, at least.
+const BETWEEN_HTTP: Duration = Duration::from_secs(60);
+
 /// How much a line matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
@@ -48,6 +51,8 @@ pub struct LogLine {
 pub(crate) struct Log {
     write: Box<dyn Fn(&LogLine) + Send + Sync>,
     slow: Mutex<Slow>,
+    /// When the last line about HTTP was.
+    http: Mutex<Option<Instant>>,
 }
 
 /// How many slow commands there were lately.
@@ -61,7 +66,8 @@ struct Slow {
 
 impl Log {
     pub(crate) fn new(write: impl Fn(&LogLine) + Send + Sync + 'static) -> Log {
-        Log { write: Box::new(write), slow: Mutex::new(Slow { begun: Instant::now(), told: 0, untold: 0 }) }
+        let slow = Slow { begun: Instant::now(), told: 0, untold: 0 };
+        Log { write: Box::new(write), slow: Mutex::new(slow), http: Mutex::default() }
     }
 
     /// Tells of the server as a whole.
@@ -103,6 +109,20 @@ impl Log {
             "untold": untold,
         });
         (self.write)(&LogLine { level: Level::Warning, event: "slow_command", message, fields });
+    }
+
+    /// Tells of a client that speaks HTTP, unless there was one lately.
+    pub(crate) fn http(&self, client: &Client) {
+        let mut last = self.http.lock().expect("no code panics while it holds the time");
+        if last.is_none_or(|last| last.elapsed() >= BETWEEN_HTTP) {
+            *last = Some(Instant::now());
+            drop(last);
+            self.warn(&format!(
+                "the client at {} sent POST or Host:, and its connection was ended: a web page may be trying to have a browser send commands \
+                 to this server",
+                client.address
+            ));
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Slow> {

@@ -36,6 +36,11 @@ pub(crate) enum Fault {
 /// A request: the command's name and its arguments.
 pub(crate) type Request = Vec<Bytes>;
 
+/// Whether a request is a line of HTTP. A web page can have a browser send a server what it likes behind such lines.
+pub(crate) fn is_http(request: &Request) -> bool {
+    ["post", "host:"].iter().any(|word| request[0].eq_ignore_ascii_case(word.as_bytes()))
+}
+
 /// Reads requests; what has come of one that is not complete stays here.
 #[derive(Default)]
 pub(crate) struct Decoder {

@@ -26,6 +26,10 @@ fn malformed() -> Vec<Vec<u8>> {
         "\0\r\n",
         "GET \u{fffd}\r\n",
         "QUIT\r\nPING\r\n",
+        "POST / HTTP/1.1\r\nHost: localhost\r\n\r\nPING\r\n",
+        "GET / HTTP/1.1\r\nhOST: localhost\r\n\r\nPING\r\n",
+        "*2\r\n$4\r\npost\r\n$1\r\na\r\n*1\r\n$4\r\nPING\r\n",
+        "POSTS\r\nHost\r\nPING\r\n",
     ];
     let mut all: Vec<Vec<u8>> = texts.iter().map(|text| text.as_bytes().to_vec()).collect();
     all.extend([long.clone(), format!("*{long}"), format!("*1\r\n${long}")].map(String::into_bytes));
@@ -64,6 +68,21 @@ fn what_is_no_command_is_answered_as_redis_does() {
         }
     }
     assert_eq!(both.server.client().text(&["ping"]), "PONG");
+}
+
+#[test]
+fn a_web_page_reaches_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(&dir.path().join("store"), &[]);
+    for head in ["POST / HTTP/1.1", "GET / HTTP/1.1", "PUT /key HTTP/1.1"] {
+        let mut page = server.client();
+        page.send(format!("{head}\r\nHost: localhost\r\n\r\nSET written x\r\n").as_bytes()).unwrap();
+        assert!(page.finish().is_empty(), "{head}");
+    }
+    assert_eq!(server.client().text(&["exists", "written"]), "0");
+    let (said, is_right) = server.stop();
+    assert_eq!(said.matches("sent POST or Host:").count(), 1, "{said}");
+    assert!(is_right);
 }
 
 #[test]

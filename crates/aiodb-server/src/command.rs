@@ -75,7 +75,8 @@ pub(crate) enum Run {
     Alone(Handler),
     /// By itself, on a thread that may wait for the device: it goes through databases.
     Whole(Handler),
-    /// By itself, and with nobody else changing anything, on a thread that may wait for the device: it may have any key.
+    /// By itself, and with nobody else changing anything, on a thread that may wait for the device: it may have any key, and has the state of
+    /// Lua, of which there is one.
     Script(Handler),
     /// It only has subcommands.
     Container,

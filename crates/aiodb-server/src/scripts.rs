@@ -1,7 +1,7 @@
 //! Scripts: those that are known, and the one that runs. They share one state of Lua, so one runs at a time.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
@@ -17,7 +17,7 @@ mod lua;
 mod values;
 
 pub(crate) use self::lua::{Commands, REDIS_VERSION, Run};
-use self::lua::{Engine, Outcome};
+use self::lua::{Engine, Outcome, Stops};
 
 /// Bytes of the scripts that are known, at most. Those that only EVAL has brought go when there are more.
 const MOST_BYTES: usize = 64 << 20;
@@ -53,13 +53,12 @@ struct Running {
     created: Instant,
     /// When the script began, in milliseconds since `created`, and one more; 0 while none runs.
     since_ms: AtomicU64,
-    stops: Arc<AtomicBool>,
+    stops: Arc<Stops>,
 }
 
 impl Scripts {
     pub(crate) fn new() -> Scripts {
-        let running =
-            Running { created: Instant::now(), since_ms: AtomicU64::new(0), stops: Arc::new(AtomicBool::new(false)) };
+        let running = Running { created: Instant::now(), since_ms: AtomicU64::new(0), stops: Arc::default() };
         Scripts { known: Mutex::default(), engine: Mutex::default(), running }
     }
 
@@ -138,7 +137,8 @@ impl Scripts {
         *self.lock_engine() = None;
     }
 
-    /// Runs a script, of whose text Lua reads `code`. The thread may wait for the device, and for another script.
+    /// Runs a script, of whose text Lua reads `code`. The thread may wait for the device. As for all that works with Lua, the caller has a claim
+    /// on everything: a thread that waits for a script is one that others may need.
     pub(crate) fn run(&self, name: &str, text: &Bytes, code: &Bytes, run: Run<'_>) -> Result<Reply, Refusal> {
         self.with_engine(|engine| {
             engine.compile(name, code)?;
@@ -172,8 +172,8 @@ impl Scripts {
 
     /// Ends the script that runs. Nothing of what it has changed is written.
     pub(crate) fn stop(&self) -> Result<(), Refusal> {
-        self.running.milliseconds().ok_or(NOTHING_RUNS)?;
-        self.running.stops.store(true, Ordering::SeqCst);
+        let number = self.running.stops.running().ok_or(NOTHING_RUNS)?;
+        self.running.stops.stop(number);
         Ok(())
     }
 
@@ -190,7 +190,7 @@ impl Scripts {
 impl Running {
     /// A script runs until what this returns is dropped.
     fn begin(&self) -> impl Drop {
-        self.stops.store(false, Ordering::SeqCst);
+        self.stops.turn();
         self.since_ms.store(self.created.elapsed().as_millis() as u64 + 1, Ordering::SeqCst);
         Ended(self)
     }
@@ -208,6 +208,9 @@ struct Ended<'a>(&'a Running);
 impl Drop for Ended<'_> {
     fn drop(&mut self) {
         self.0.since_ms.store(0, Ordering::SeqCst);
-        self.0.stops.store(false, Ordering::SeqCst);
+        self.0.stops.turn();
     }
 }
+
+#[cfg(test)]
+mod tests;

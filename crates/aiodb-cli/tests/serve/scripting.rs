@@ -253,3 +253,31 @@ fn a_script_that_the_store_refuses_leaves_nothing() {
     assert_eq!(client.text(&["eval", "return redis.call('publish', 'news', 'y')", "0"]), "1");
     assert_eq!(received(&mut listener), "message news y");
 }
+
+/// More than tokio has threads for calls that wait.
+const MANY: usize = 600;
+
+#[test]
+fn clients_that_wait_for_a_script_hold_no_threads() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(&dir.path().join("store"), &["--threads", "2"]);
+    let mut client = server.client();
+    assert_eq!(client.text(&["config", "set", "busy-reply-threshold", "0"]), "OK");
+    let mut running = server.client();
+    running.send(&encode(&["eval", "while true do end", "0"])).unwrap();
+    until("no script runs", || client.text(&["client", "list"]).contains(" cmd=eval "));
+    let mut waiting: Vec<Client> = (0..MANY).map(|_| server.client()).collect();
+    for (number, other) in waiting.iter_mut().enumerate() {
+        let script = format!("return {number}");
+        let command: &[&str] = if number % 2 == 0 { &["script", "load", &script] } else { &["script", "flush"] };
+        other.send(&encode(command)).unwrap();
+    }
+    until("the others do not wait", || client.text(&["client", "list"]).matches(" cmd=script|").count() == MANY);
+    until("no script is killed", || client.text(&["script", "kill"]) == "OK");
+    assert!(received(&mut running).starts_with("-ERR Script killed by user with SCRIPT KILL."));
+    for (number, other) in waiting.iter_mut().enumerate() {
+        let answer = received(other);
+        assert!(if number % 2 == 0 { answer.len() == 40 } else { answer == "OK" }, "{answer}");
+    }
+    assert!(server.stop().1);
+}

@@ -35,7 +35,7 @@ pub(super) static COMMANDS: &[Command] = &[
             OF_SCRIPT.flags("noscript stale").command(
                 "script|load",
                 3,
-                Alone(load),
+                Script(load),
                 "2.6.0",
                 "Load the specified Lua script into the script cache.",
             ),
@@ -49,7 +49,7 @@ pub(super) static COMMANDS: &[Command] = &[
             OF_SCRIPT.command(
                 "script|flush",
                 -2,
-                Alone(flush),
+                Script(flush),
                 "2.6.0",
                 "Remove all the scripts from the script cache.",
             ),
@@ -192,7 +192,7 @@ impl Called<'_, '_, '_> {
 }
 
 fn load(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
-    let name = tokio::task::block_in_place(|| context.server.scripts.load(&arguments[2]))?;
+    let name = context.server.scripts.load(&arguments[2])?;
     Ok(Reply::Bulk(name.into()))
 }
 
@@ -208,7 +208,7 @@ fn flush(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
         [word] if is_word(word, "async") || is_word(word, "sync") => {}
         _ => return Err(said("ERR SCRIPT FLUSH only support SYNC|ASYNC option".into())),
     }
-    tokio::task::block_in_place(|| context.server.scripts.flush());
+    context.server.scripts.flush();
     Ok(OK)
 }
 

@@ -72,3 +72,16 @@ fn reads_of_several_keys_are_under_a_claim() {
     }
     server.keyspace.close().unwrap();
 }
+
+#[test]
+fn scripts_wait_for_each_other_without_a_thread() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, session) = start(dir.path());
+    for line in ["eval x 0", "evalsha_ro x 0", "script load x", "script flush"] {
+        assert_eq!(plan(&session, &calls(&server, &[line]), None).claim, Claim::Everything, "{line}");
+    }
+    for line in ["script exists x", "script kill"] {
+        assert_eq!(plan(&session, &calls(&server, &[line]), None).claim, Claim::Nothing, "{line}");
+    }
+    server.keyspace.close().unwrap();
+}

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io::Write as _;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use mlua::{Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Table, Value, VmState};
@@ -67,6 +67,37 @@ pub(crate) fn name_of(text: &[u8]) -> String {
     sha1_smol::Sha1::from(text).digest().to_string()
 }
 
+/// Which script runs, and which is to stop. Each has a number of its own, so that whoever wants to stop one does not stop the next.
+#[derive(Default)]
+pub(crate) struct Stops {
+    /// Odd while a script runs, whose number it is.
+    number: AtomicU64,
+    /// The number of the last script that was to stop.
+    stopped: AtomicU64,
+}
+
+impl Stops {
+    /// A script begins, or ends.
+    pub(crate) fn turn(&self) {
+        self.number.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// The number of the script that runs.
+    pub(crate) fn running(&self) -> Option<u64> {
+        Some(self.number.load(Ordering::SeqCst)).filter(|number| number % 2 == 1)
+    }
+
+    /// Stops the script of this number, if it runs still.
+    pub(crate) fn stop(&self, number: u64) {
+        self.stopped.fetch_max(number, Ordering::SeqCst);
+    }
+
+    /// Whether the script that runs is to stop.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.running() == Some(self.stopped.load(Ordering::SeqCst))
+    }
+}
+
 /// A state of Lua.
 pub(crate) struct Engine {
     lua: Lua,
@@ -75,7 +106,7 @@ pub(crate) struct Engine {
     /// Lua's own, for numbers.
     format: Function,
     compiled: HashMap<String, Function>,
-    stops: Arc<AtomicBool>,
+    stops: Arc<Stops>,
 }
 
 /// How a script ended.
@@ -86,17 +117,17 @@ pub(crate) enum Outcome {
 }
 
 impl Engine {
-    /// A state whose scripts end when `stops` is set.
-    pub(crate) fn new(stops: &Arc<AtomicBool>) -> Result<Engine, Refusal> {
+    /// A state whose scripts end when `stops` says so.
+    pub(crate) fn new(stops: &Arc<Stops>) -> Result<Engine, Refusal> {
         Engine::prepare(stops).map_err(|error| said(format!("ERR Lua does not start: {error}").replace('\n', " ")))
     }
 
-    fn prepare(stops: &Arc<AtomicBool>) -> mlua::Result<Engine> {
+    fn prepare(stops: &Arc<Stops>) -> mlua::Result<Engine> {
         let lua = Lua::new_with(StdLib::TABLE | StdLib::STRING | StdLib::MATH, LuaOptions::default())?;
         lua.set_memory_limit(MOST_BYTES)?;
-        let flag = Arc::clone(stops);
+        let shared = Arc::clone(stops);
         lua.set_global_hook(HookTriggers::new().every_nth_instruction(INSTRUCTIONS), move |_, _| {
-            match flag.load(Ordering::Relaxed) {
+            match shared.is_stopped() {
                 true => Err(mlua::Error::runtime("the script is stopped")),
                 false => Ok(VmState::Continue),
             }
@@ -148,7 +179,7 @@ impl Engine {
             Err(error) => (false, Reply::Error(one_line(format!("ERR {error}").as_bytes()))),
         };
         match reply {
-            Reply::Error(line) if !is_right && self.stops.load(Ordering::SeqCst) => {
+            Reply::Error(line) if !is_right && self.is_stopped() => {
                 Ok(Outcome::Stopped(String::from_utf8_lossy(&line).into_owned()))
             }
             reply => Ok(Outcome::Reply(reply)),
@@ -228,13 +259,13 @@ impl Engine {
         };
         let reply = commands.borrow_mut().carry_out(texts, protocol_of(lua));
         reply.ok_or_else(|| {
-            self.stops.store(true, Ordering::SeqCst);
+            self.stops.running().into_iter().for_each(|number| self.stops.stop(number));
             mlua::Error::runtime("the script is stopped")
         })
     }
 
     fn is_stopped(&self) -> bool {
-        self.stops.load(Ordering::SeqCst)
+        self.stops.is_stopped()
     }
 }
 
@@ -257,10 +288,10 @@ fn described(name: &str, is_stopped: bool, message: Value, source: Value, line: 
 }
 
 /// The functions that scripts have from this program.
-fn host(lua: &Lua, stops: &Arc<AtomicBool>) -> mlua::Result<Table> {
+fn host(lua: &Lua, stops: &Arc<Stops>) -> mlua::Result<Table> {
     let host = lua.create_table()?;
-    let flag = Arc::clone(stops);
-    host.set("is_stopped", lua.create_function(move |_, ()| Ok(flag.load(Ordering::Relaxed)))?)?;
+    let shared = Arc::clone(stops);
+    host.set("is_stopped", lua.create_function(move |_, ()| Ok(shared.is_stopped()))?)?;
     host.set("sha1hex", lua.create_function(sha1hex)?)?;
     host.set("log", lua.create_function(log)?)?;
     host.set("setresp", lua.create_function(setresp)?)?;

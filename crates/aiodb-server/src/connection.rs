@@ -90,10 +90,15 @@ impl Connection {
     pub(crate) async fn serve(mut self, mut ending: watch::Receiver<bool>) {
         // A client that goes away is no failure of the server.
         let _ = self.answer_all(&mut ending).await;
+        self.leave();
+        self.stream.close().await;
+    }
+
+    /// Gives back what the server keeps for the connection; once more does no harm.
+    fn leave(&mut self) {
         self.server.keyspace.watchers.remove(std::mem::take(&mut self.session.watch));
         self.session.subscriptions.end(&self.server.channels, &self.session.client);
         self.server.clients.remove(&self.session.client);
-        self.stream.close().await;
     }
 
     async fn answer_all(&mut self, ending: &mut watch::Receiver<bool>) -> io::Result<()> {
@@ -322,6 +327,13 @@ impl Connection {
     }
 }
 
+impl Drop for Connection {
+    /// A connection that a panic ends, or the end of the server, keeps nothing either.
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
 impl Group {
     fn add(&mut self, call: Call) {
         self.replies.push(None);
@@ -333,3 +345,6 @@ impl Group {
         self.calls.last().is_none_or(is_grouped)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -489,7 +489,10 @@ impl Keyspace {
             self.sizes.clear(&mut batch, *database)?;
         }
         for owner in &changes.dropped {
-            batch.delete_range(self.elements(owner.database), &owner.prefix(), &owner.end())?;
+            // Where there is no table, as one may have dropped it with the command, there are no elements.
+            if let Some(elements) = self.tables(owner.database).elements() {
+                batch.delete_range(elements, &owner.prefix(), &owner.end())?;
+            }
         }
         for row in &changes.rows {
             match &row.value {

@@ -58,9 +58,9 @@ impl Stream {
         }
     }
 
-    /// Ends the connection; with TLS the client is told, so that it knows that nothing is missing.
-    pub(crate) async fn close(self) {
-        if let Stream::Tls(mut stream) = self {
+    /// Ends the connection before it is dropped; with TLS the client is told, so that it knows that nothing is missing.
+    pub(crate) async fn close(&mut self) {
+        if let Stream::Tls(stream) = self {
             // A client that does not listen is gone.
             let _ = tokio::time::timeout(LAST_WORD, stream.shutdown()).await;
         }

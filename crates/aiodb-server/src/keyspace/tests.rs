@@ -1,3 +1,5 @@
+use aiodb::MergeOperators;
+use aiodb::merge::Add;
 use tokio::runtime::Handle;
 
 use super::*;
@@ -105,5 +107,26 @@ async fn elements_are_visited_while_many_collections_are_deleted() {
         }
         assert!(seen == members, "{} of {} were seen", seen.len(), members.len());
     }
+    keyspace.close().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_collection_without_a_table_of_elements_can_be_deleted() {
+    let dir = tempfile::tempdir().unwrap();
+    let key = || Key { database: 0, name: "set".into() };
+    let keyspace = open(dir.path());
+    put_set(&keyspace, key(), std::iter::once("x".into())).await;
+    keyspace.close().unwrap();
+    drop(keyspace);
+    // As a user may with the command.
+    let merge_operators = MergeOperators::default().with(Add);
+    let db = Db::open(dir.path(), Options { merge_operators, ..Options::default() }).unwrap();
+    db.drop_table("db0.elements").unwrap();
+    db.close().unwrap();
+    drop(db);
+    let keyspace = open(dir.path());
+    delete(&keyspace, key()).await;
+    assert!(keyspace.get(&key()).await.unwrap().is_none());
+    assert_eq!(keyspace.size(0, 0).unwrap(), 0);
     keyspace.close().unwrap();
 }

@@ -235,6 +235,7 @@ impl Connection {
             } else {
                 tokio::select! {
                     () = client.killed() => false,
+                    () = self.stream.hung_up() => false,
                     _ = ending.changed() => true,
                 }
             };

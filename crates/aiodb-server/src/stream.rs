@@ -1,10 +1,11 @@
 //! A client's socket, with TLS or without.
 
 use std::io;
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
@@ -40,6 +41,27 @@ impl Stream {
                 stream.read_buf(buffer).await
             }
         }
+    }
+
+    /// Returns when the client has ended its side, or is gone, also while bytes that it sent before were not read; never, if the system has no
+    /// descriptor left to watch for that.
+    pub(crate) async fn hung_up(&self) {
+        let socket = match self {
+            Stream::Plain(stream) => stream,
+            Stream::Tls(stream) => stream.get_ref().0,
+        };
+        // What the socket itself has been told of must stay as it is: its bytes still count as readable.
+        let other = socket.as_fd().try_clone_to_owned().and_then(|other| TcpStream::from_std(other.into()));
+        if let Ok(other) = other {
+            while let Ok(ready) = other.ready(Interest::READABLE).await {
+                if ready.is_read_closed() {
+                    return;
+                }
+                // Bytes have come, which are not for this. What comes after them is told anew.
+                let _ = other.try_io(Interest::READABLE, || Err::<(), _>(io::ErrorKind::WouldBlock.into()));
+            }
+        }
+        std::future::pending().await
     }
 
     /// Takes bytes; how many. What is taken and not sent is kept if this is cut off, and sent by [`Stream::flush`].

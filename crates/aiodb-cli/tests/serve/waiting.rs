@@ -142,3 +142,22 @@ fn each_element_goes_to_one_of_many() {
     assert_eq!((all.len(), all.iter().collect::<BTreeSet<_>>().len()), (ELEMENTS, ELEMENTS));
     assert!(server.stop().1);
 }
+
+/// More than is read from a client that waits.
+#[test]
+fn who_goes_away_with_much_sent_waits_no_more() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(&dir.path().join("store"), &[]);
+    let mut pusher = server.client();
+    let mut gone = begin(&server, &mut pusher, 1, &["blpop", "a", "0"]);
+    gone.send(&encode(&["echo", &"x".repeat(16 << 10)]).repeat(66)).unwrap();
+    until("little was read", || {
+        let list = pusher.text(&["client", "list"]);
+        let read = list.lines().filter_map(|line| line.split("qbuf=").nth(1)?.split(' ').next()?.parse::<u64>().ok());
+        read.max() >= Some(1 << 20)
+    });
+    drop(gone);
+    until_waiting(&mut pusher, 0);
+    assert_eq!(pusher.text(&["client", "list"]).lines().count(), 1);
+    assert!(server.stop().1);
+}

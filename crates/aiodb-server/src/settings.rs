@@ -44,6 +44,8 @@ pub(crate) enum Change {
     Memory(Division),
     /// The store has the modes of databases.
     Modes(Wish),
+    /// The files of TLS are read again.
+    Certificates,
     /// It has this value already.
     Nothing,
 }
@@ -100,9 +102,9 @@ impl Settings {
         *self.division.lock().expect("no code panics while it holds the division")
     }
 
-    /// Held while the store is told of another division, or of modes: of one change after the other.
+    /// Held while settings change, and the store, users and TLS with them: one change after the other.
     pub(crate) fn lock_changes(&self) -> MutexGuard<'_, ()> {
-        self.changing.lock().expect("no code panics while it changes the store")
+        self.changing.lock().expect("no code panics while it changes settings")
     }
 
     pub(crate) fn apply(&self, change: Change) {
@@ -119,8 +121,8 @@ impl Settings {
             Change::Memory(division) => {
                 *self.division.lock().expect("no code panics while it holds the division") = division;
             }
-            // The store has them.
-            Change::Modes(_) | Change::Nothing => {}
+            // The store has them, and TLS.
+            Change::Modes(_) | Change::Certificates | Change::Nothing => {}
         }
     }
 }

@@ -26,11 +26,14 @@ impl Tls {
         Ok(Some(Tls { shown: RwLock::new(read(config)?) }))
     }
 
-    /// Reads the files again, for the connections to come. Nothing changes if one of them is wrong.
-    pub(crate) fn reload(&self, config: &Config) -> Result<(), ConfigError> {
-        let shown = read(config)?;
-        *self.shown.write().expect("no code panics while it holds the certificates") = shown;
-        Ok(())
+    /// Reads the files again. Nothing changes before [`Tls::show`].
+    pub(crate) fn read(config: &Config) -> Result<Arc<ServerConfig>, ConfigError> {
+        read(config)
+    }
+
+    /// Shows the connections to come what was read.
+    pub(crate) fn show(&self, read: Arc<ServerConfig>) {
+        *self.shown.write().expect("no code panics while it holds the certificates") = read;
     }
 
     /// What makes connections of sockets.

@@ -258,6 +258,13 @@ fn certificates_are_read_again() {
     let path = certificates.text("server.pem");
     assert_eq!(plain.text(&["config", "set", "tls-cert-file", &path]), "OK");
     assert_eq!((ping("ca.pem"), ping("new-ca.pem")), (String::new(), "PONG\n".into()));
+    // Nor are they shown if another setting of the command is refused.
+    let old = authority("old");
+    certificates.write("old-ca.pem", &old.pem());
+    certificates.sign("server", &old);
+    let answer = plain.text(&["config", "set", "tls-cert-file", &path, "maxclients", "x"]);
+    assert!(answer.starts_with("-ERR CONFIG SET failed"), "{answer}");
+    assert_eq!((ping("old-ca.pem"), ping("new-ca.pem")), (String::new(), "PONG\n".into()));
     // A file that is wrong changes nothing.
     certificates.write("server.key", "nothing");
     let answer = plain.text(&["config", "set", "tls-cert-file", &path]);

@@ -1,10 +1,12 @@
 //! CONFIG: the settings that mean here what they mean in Redis.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use aiodb::Durability;
 use aiodb::io::memory::memory_bytes;
 use bytes::Bytes;
+use rustls::ServerConfig;
 
 use super::family::Family;
 use crate::channels::{MANY_WAITING, MOST_WAITING, PATIENCE};
@@ -17,6 +19,7 @@ use crate::reply::{Answer, OK, Reply};
 use crate::request::MAX_STRING_BYTES;
 use crate::settings::Change;
 use crate::storage::{Side, Wish, shown};
+use crate::tls::Tls;
 
 const CONFIG: Family = Family::new("server", "");
 const OF_CONFIG: Family =
@@ -163,26 +166,33 @@ fn set(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
         Ok((setting, change?))
     });
     let changes = changes.collect::<Result<Vec<_>, Refusal>>()?;
-    let apply = |changes: Vec<(&Setting, Change)>| {
+    // Other changes are waited for, and the store, which waits for the device: another thread takes this thread's other connections.
+    tokio::task::block_in_place(|| {
+        let server = context.server;
+        let _changing = server.settings.lock_changes();
+        let certificates = read_certificates(server, &changes)?;
+        change_store(server, &changes)?;
+        // From here on nothing is refused.
+        if let Some((tls, certificates)) = server.tls.as_ref().zip(certificates) {
+            tls.show(certificates);
+        }
         for (_, change) in changes {
             if let Change::Requirepass(password) = &change {
-                context.server.acl.set_default_password(password);
+                server.acl.set_default_password(password);
             }
-            context.server.settings.apply(change);
+            server.settings.apply(change);
         }
-    };
-    let is_of_store = |change: &Change| matches!(change, Change::Memory(_) | Change::Modes(_));
-    if !changes.iter().any(|(_, change)| is_of_store(change)) {
-        apply(changes);
-        return Ok(OK);
-    }
-    // The store waits for the device: another thread takes this thread's other connections.
-    tokio::task::block_in_place(|| {
-        let _changing = context.server.settings.lock_changes();
-        change_store(context.server, &changes)?;
-        apply(changes);
         Ok(OK)
     })
+}
+
+/// What the files of TLS have now, if they are to be read again.
+fn read_certificates(server: &Server, changes: &[(&Setting, Change)]) -> Result<Option<Arc<ServerConfig>>, Refusal> {
+    let wanted = changes.iter().find(|(_, change)| *change == Change::Certificates);
+    let read = wanted
+        .filter(|_| server.tls.is_some())
+        .map(|(setting, _)| Tls::read(&server.config).map_err(|error| failed(setting, &error.to_string())));
+    read.transpose()
 }
 
 /// Tells the store of those settings that are its own: of all of them, or of none.
@@ -247,14 +257,11 @@ fn change(server: &Server, setting: &Setting, value: &[u8]) -> Result<Change, St
             Wish::parse(side, text, server.keyspace.databases()).map(Change::Modes)
         }
         Takes::Fixed | Takes::FromStart | Takes::Certificate => match (setting.value)(server) {
-            current if current.as_bytes().eq_ignore_ascii_case(value) => {
-                if let (Takes::Certificate, Some(tls)) = (setting.takes, &server.tls) {
-                    let read = tokio::task::block_in_place(|| tls.reload(&server.config));
-                    read.map_err(|error| error.to_string())?;
-                }
-                Ok(Change::Nothing)
+            current if !current.as_bytes().eq_ignore_ascii_case(value) => {
+                Err("only the start of the server decides it".into())
             }
-            _ => Err("only the start of the server decides it".into()),
+            _ if matches!(setting.takes, Takes::Certificate) => Ok(Change::Certificates),
+            _ => Ok(Change::Nothing),
         },
     }
 }

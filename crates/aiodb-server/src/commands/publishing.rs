@@ -83,7 +83,17 @@ fn begin(context: &mut Context<'_, '_>, arguments: &[Bytes], topic: Topic, what:
         session.subscriptions.add(&context.server.channels, &session.client, topic, name);
         replies.push(acknowledged(context, what, Some(name.clone())));
     }
+    end_if_denied(context, &arguments[1..], topic);
     Ok(Reply::Several(replies))
+}
+
+/// Ends a connection whose user has just lost the right to hear this: whoever took it may not have seen yet that the connection listens.
+fn end_if_denied(context: &mut Context<'_, '_>, names: &[Bytes], topic: Topic) {
+    let session = &context.session;
+    let rules = session.user.rules();
+    if !names.iter().all(|name| rules.allow_channel(name, topic == Topic::Pattern)) {
+        session.client.kill();
+    }
 }
 
 /// Without names all of a kind end.

@@ -85,3 +85,22 @@ fn scripts_wait_for_each_other_without_a_thread() {
     }
     server.keyspace.close().unwrap();
 }
+
+#[test]
+fn a_client_whose_channel_goes_as_it_subscribes_is_ended() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, mut session) = start(dir.path());
+    let threads = tokio::runtime::Runtime::new().unwrap();
+    let rules = ["on", "nopass", "+@all", "&news", "&n*"].map(Bytes::from);
+    session.log_in(server.acl.change(b"alice", &rules).unwrap());
+    for line in ["subscribe news", "psubscribe n*"] {
+        threads.block_on(answer(&server, &mut session, &calls(&server, &[line])));
+    }
+    assert!(!session.client.is_killed());
+    // It was admitted before the channel was taken from its user.
+    let admitted = calls(&server, &["subscribe news"]);
+    server.acl.change(b"alice", &["resetchannels".into()]).unwrap();
+    threads.block_on(answer(&server, &mut session, &admitted));
+    assert!(session.client.is_killed());
+    server.keyspace.close().unwrap();
+}

@@ -38,10 +38,12 @@ final class FullDiskTest {
     private static final int NETWORK = 96;
     private static final int ROW_BYTES = 1_000_000;
 
-    /** Longer updates are kept as a whole before they are written, where they have so many rows. */
-    private static final int LEAST_LARGE_BYTES = 300_000;
+    /** Of updates that are kept as a whole before they are written: far more than comes and goes of the room on a full disk. */
+    private static final int MOST_LARGE_BYTES = 12_000_000;
 
-    private static final int LARGE_ROWS = 2;
+    private static final int LEAST_LARGE_BYTES = 4_000_000;
+
+    private static final int LARGE_ROWS = 20;
 
     /** Of an index, with as many rows each. */
     private static final int PARTS = 10;
@@ -172,14 +174,16 @@ final class FullDiskTest {
                 }
                 indexed = id(session, "filled", "indexed").toString();
                 fill(session, insert(session, "filled"), new TreeSet<>());
-                refused = leaveInPart(session);
                 fillWithUsual(session, 0);
+                assertTrue(mount("-o", "remount,size=316m", disk.toString()));
+                refused = leaveInPart(session);
+                fillWithUsual(session, MANY_USUAL);
             }
             nodes.restart(1);
             assertLogged(nodes, "Updates of the table " + indexed + " stay there in part");
             try (CqlSession session = nodes.session(1)) {
                 // An opening gives back some room.
-                fillWithUsual(session, MANY_USUAL);
+                fillWithUsual(session, 2 * MANY_USUAL);
                 assertEquals(ROWS, session.execute("SELECT id FROM filled.indexed WHERE part < " + PARTS + " ALLOW FILTERING").all().size());
                 // The flush fails, since the update cannot be finished, and the rows stay in the store.
                 session.execute("ALTER TABLE filled.indexed WITH memtable = 'trie'");
@@ -231,8 +235,8 @@ final class FullDiskTest {
     }
 
     /**
-     * Writes shorter and shorter updates that are kept as a whole before they are written, so that there is one for which the disk has
-     * room once, and not twice.
+     * Writes shorter and shorter updates that are kept as a whole before they are written, to a disk that has room for one of the first
+     * of them once, and not twice.
      *
      * @return those that were refused
      */
@@ -240,7 +244,7 @@ final class FullDiskTest {
         PreparedStatement insert =
                 session.prepare("INSERT INTO filled.indexed (id, c, part, v) VALUES (?, ?, " + PARTS + ", ?)");
         Set<Integer> refused = new TreeSet<>();
-        for (int bytes = ROW_BYTES; bytes > LEAST_LARGE_BYTES; bytes -= bytes / 5) {
+        for (int bytes = MOST_LARGE_BYTES; bytes > LEAST_LARGE_BYTES; bytes -= bytes / 5) {
             BatchStatementBuilder update = BatchStatement.builder(BatchType.UNLOGGED);
             for (int row = 0; row < LARGE_ROWS; row++) {
                 update.addStatement(insert.bind(bytes, row, ByteBuffer.allocate(bytes / LARGE_ROWS)));

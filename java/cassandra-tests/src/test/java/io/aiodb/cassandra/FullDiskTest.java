@@ -20,10 +20,10 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.UUID;
 import java.util.concurrent.CompletionStage;
-import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Tag;
@@ -128,7 +128,7 @@ final class FullDiskTest {
                 makeTable(session, "filled");
                 makeUsual(session);
                 fill(session, insert(session, "filled"), acknowledged);
-                fillWithUsual(session, 0);
+                fillWithUsual(session);
                 assertThrows(
                         DriverException.class,
                         () -> session.execute(insert(session, "truncated").bind(ROWS, ByteBuffer.allocate(USUAL_BYTES))));
@@ -156,54 +156,66 @@ final class FullDiskTest {
         });
     }
 
-    /**
-     * An update is there in part when the node starts, and has no room. Its table leaves the store while that is so, and gets an index
-     * before any of its rows are in SSTables.
-     */
+    /** It is completed when there is room. */
     @Test
     void aNodeStartsWithAFullStoreThatHasAnUpdateInPart() throws IOException, InterruptedException {
         onSmallDisk((disk, nodes) -> {
-            String indexed;
+            String updated;
             Set<Integer> refused;
             try (CqlSession session = nodes.session(1)) {
                 makeTable(session, "filled");
                 makeUsual(session);
-                session.execute("CREATE TABLE filled.indexed (id int, c int, part int, v blob, PRIMARY KEY (id, c)) WITH memtable = 'aiodb'");
-                for (int row = 0; row < ROWS; row++) {
-                    session.execute("INSERT INTO filled.indexed (id, c, part) VALUES (" + row + ", 0, " + row % PARTS + ")");
-                }
-                indexed = id(session, "filled", "indexed").toString();
+                session.execute("CREATE TABLE filled.updated (id int, c int, v blob, PRIMARY KEY (id, c)) WITH memtable = 'aiodb'");
+                session.execute("INSERT INTO filled.updated (id, c, v) VALUES (-1, 0, 0x00)");
+                updated = id(session, "filled", "updated").toString();
                 fill(session, insert(session, "filled"), new TreeSet<>());
-                fillWithUsual(session, 0);
+                fillWithUsual(session);
                 assertTrue(mount("-o", "remount,size=316m", disk.toString()));
                 refused = leaveInPart(session);
-                fillWithUsual(session, MANY_USUAL);
             }
             nodes.restart(1);
-            assertLogged(nodes, "Updates of the table " + indexed + " stay there in part");
+            assertLogged(nodes, "Updates of the table " + updated + " stay there in part");
             try (CqlSession session = nodes.session(1)) {
-                // An opening gives back some room.
-                fillWithUsual(session, 2 * MANY_USUAL);
-                assertEquals(ROWS, session.execute("SELECT id FROM filled.indexed WHERE part < " + PARTS + " ALLOW FILTERING").all().size());
-                // The flush fails, since the update cannot be finished, and the rows stay in the store.
-                session.execute("ALTER TABLE filled.indexed WITH memtable = 'trie'");
-                session.execute("CREATE INDEX ON filled.indexed (part)");
-            }
-            nodes.restart(1);
-            assertLogged(nodes, "Moving the rows of filled.indexed");
-            try (CqlSession session = nodes.session(1)) {
-                for (int part = 0; part < PARTS; part++) {
-                    assertEquals(
-                            ROWS / PARTS,
-                            session.execute("SELECT id FROM filled.indexed WHERE part = " + part).all().size());
-                }
-                Map<Integer, Long> large = session.execute("SELECT id FROM filled.indexed WHERE part = " + PARTS).all().stream()
-                        .collect(Collectors.groupingBy(row -> row.getInt("id"), Collectors.counting()));
-                large.forEach((id, rows) -> assertEquals(LARGE_ROWS, rows, "half an update: " + id));
-                // What was kept as a whole has come along.
-                assertTrue(large.keySet().stream().anyMatch(refused::contains), large + ", and refused were " + refused);
+                assertEquals(1, session.execute("SELECT c FROM filled.updated WHERE id = -1").all().size());
+                assertTrue(mount("-o", "remount,size=600m", disk.toString()));
+                awaitWhole(session, refused);
             }
         });
+    }
+
+    /** The rows of a table find no room where their SSTables are to lie. They stay in the store, and an index is made meanwhile. */
+    @Test
+    void rowsOfAFlushThatFailedAreInAnIndexThatIsMadeBeforeTheNextOne() throws IOException, InterruptedException {
+        try (Nodes nodes = new Nodes(NETWORK, 1, "disk_failure_policy: ignore\n")) {
+            Path files;
+            try (CqlSession session = nodes.session(1)) {
+                session.execute("CREATE KEYSPACE indexed WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+                session.execute("CREATE TABLE indexed.rows (id int PRIMARY KEY, part int) WITH memtable = 'aiodb'");
+                for (int row = 0; row < ROWS; row++) {
+                    session.execute("INSERT INTO indexed.rows (id, part) VALUES (" + row + ", " + row % PARTS + ")");
+                }
+                String id = id(session, "indexed", "rows").toString().replace("-", "");
+                files = nodes.directory(1).resolve("data/indexed/rows-" + id);
+                Assumptions.assumeTrue(mount("-t", "tmpfs", "-o", "size=4k", "tmpfs", files.toString()), "only root may mount");
+                try {
+                    session.execute("ALTER TABLE indexed.rows WITH memtable = 'trie'");
+                    // A change of the schema waits for the flushes before it.
+                    session.execute("CREATE TABLE indexed.others (id int PRIMARY KEY)");
+                } finally {
+                    end("umount", "--lazy", files.toString());
+                }
+                assertEquals(ROWS, count(session, "indexed"));
+                session.execute("CREATE INDEX ON indexed.rows (part)");
+            }
+            nodes.restart(1);
+            assertLogged(nodes, "Moving the rows of indexed.rows");
+            try (CqlSession session = nodes.session(1)) {
+                for (int part = 0; part < PARTS; part++) {
+                    String select = "SELECT id FROM indexed.rows WHERE part = " + part;
+                    assertEquals(ROWS / PARTS, session.execute(select).all().size(), select);
+                }
+            }
+        }
     }
 
     private static void makeTable(CqlSession session, String keyspace) {
@@ -241,8 +253,7 @@ final class FullDiskTest {
      * @return those that were refused
      */
     private static Set<Integer> leaveInPart(CqlSession session) {
-        PreparedStatement insert =
-                session.prepare("INSERT INTO filled.indexed (id, c, part, v) VALUES (?, ?, " + PARTS + ", ?)");
+        PreparedStatement insert = session.prepare("INSERT INTO filled.updated (id, c, v) VALUES (?, ?, ?)");
         Set<Integer> refused = new TreeSet<>();
         for (int bytes = MOST_LARGE_BYTES; bytes > LEAST_LARGE_BYTES; bytes -= bytes / 5) {
             BatchStatementBuilder update = BatchStatement.builder(BatchType.UNLOGGED);
@@ -258,18 +269,34 @@ final class FullDiskTest {
         return refused;
     }
 
+    /** Waits until one of the updates that were refused is there as a whole. Each of the others that is there at all gets whole, too. */
+    private static void awaitWhole(CqlSession session, Set<Integer> refused) throws InterruptedException {
+        Map<Integer, Integer> rows = new TreeMap<>();
+        for (int attempt = 0; attempt < TRIES; attempt++) {
+            rows.clear();
+            for (int update : refused) {
+                rows.put(update, session.execute("SELECT c FROM filled.updated WHERE id = " + update).all().size());
+            }
+            if (rows.containsValue(LARGE_ROWS) && rows.values().stream().allMatch(each -> each == 0 || each == LARGE_ROWS)) {
+                return;
+            }
+            Thread.sleep(TRY_MS);
+        }
+        throw new AssertionError("rows of updates that a full store had in part, each of " + LARGE_ROWS + ": " + rows);
+    }
+
     /** A table for usual rows, in the store before there is no room to make it. */
     private static void makeUsual(CqlSession session) {
         session.execute("CREATE TABLE filled.usual (id int PRIMARY KEY, v blob) WITH memtable = 'aiodb'");
         session.execute("INSERT INTO filled.usual (id, v) VALUES (-1, 0x00)");
     }
 
-    /** Writes usual rows, from this one on, until the store refuses these, too. */
-    private static void fillWithUsual(CqlSession session, int first) throws InterruptedException {
+    /** Writes usual rows until the store refuses these, too. */
+    private static void fillWithUsual(CqlSession session) throws InterruptedException {
         PreparedStatement insert = session.prepare("INSERT INTO filled.usual (id, v) VALUES (?, ?)");
         int refused = 0;
-        int row = first;
-        while (row < first + MANY_USUAL && refused < REFUSALS) {
+        int row = 0;
+        while (row < MANY_USUAL && refused < REFUSALS) {
             List<CompletionStage<?>> writes = new ArrayList<>();
             int last = row + (refused == 0 ? IN_FLIGHT : 1);
             while (row < last) {

@@ -392,8 +392,8 @@ impl Keyspace {
         options = if span.is_backward { options.backward() } else { options };
         options = if span.values { options } else { options.keys_only() };
         let mut walk = Walk::new(options, span.is_backward);
-        let visited = walk
-            .go(|rest| Ok((elements.scan(rest)?, ())), |(), key, value| visit(&key[owner.prefix().len()..], value));
+        let visited =
+            walk.go(|rest| Ok((elements.scan(rest)?, ())), |(), key, value| visit(&key[owner.prefix().len()..], value));
         self.failures.note(visited)
     }
 

@@ -233,7 +233,7 @@ impl<D: Device> WritePath<D> {
     /// to publish it, or one in a batch that is still to be written. False if all batches are published that there were at first, and
     /// others have come meanwhile: without an end of these, there may be no end of waiting, unless the caller `is_alone`.
     fn wait_published(&self, stripes: &[usize], is_alone: bool) -> Result<bool> {
-        let mut last = None;
+        let mut last_at_first = None;
         for glance in 0.. {
             if self.commit.stripes.are_published(stripes) {
                 break;
@@ -246,7 +246,7 @@ impl<D: Device> WritePath<D> {
             let state = self.commit.lock();
             // A batch that has failed meanwhile is followed by no other.
             self.commit.check()?;
-            let last = *last.get_or_insert(state.last_begun());
+            let last = *last_at_first.get_or_insert(state.last_begun());
             if self.commit.completed() >= last && !is_alone {
                 return Ok(self.commit.stripes.are_published(stripes));
             }

@@ -126,7 +126,7 @@ impl<T> CommitState<T> {
         self.open.as_ref().filter(|open| open.waiters > 0).map(|open| open.batch.start.number)
     }
 
-    /// The last batch that has any records, written or not; the open one counts before it has some.
+    /// The last batch that was opened.
     pub(crate) fn last_begun(&self) -> u64 {
         self.open.as_ref().map_or(self.end.batch, |open| open.batch.start.number)
     }

@@ -1,7 +1,6 @@
 //! Why a command was not carried out, in Redis's words.
 
 use std::borrow::Cow;
-use std::io::ErrorKind;
 
 use bytes::Bytes;
 
@@ -41,12 +40,7 @@ impl Refusal {
 /// Whether a read failed for what it was to read: what is stored there is damaged, or the device fails there. What the system lacks for a
 /// while, as memory, says nothing of that.
 pub(crate) fn is_unreadable(error: &aiodb::Error) -> bool {
-    const PASSING: [ErrorKind; 3] = [ErrorKind::Interrupted, ErrorKind::WouldBlock, ErrorKind::OutOfMemory];
-    match error {
-        aiodb::Error::Corruption { .. } => true,
-        aiodb::Error::Io { kind, .. } => !PASSING.contains(kind),
-        _ => false,
-    }
+    matches!(error, aiodb::Error::Corruption { .. } | aiodb::Error::Io { .. }) && !error.is_passing()
 }
 
 /// Bytes of a client that an error repeats, at most.

@@ -442,9 +442,7 @@ impl Error {
     }
 
     /// Whether the error says nothing of the bytes that were asked for: the same read may succeed later.
-    pub(crate) fn is_passing(&self) -> bool {
-        const PASSING: [io::ErrorKind; 3] =
-            [io::ErrorKind::Interrupted, io::ErrorKind::WouldBlock, io::ErrorKind::OutOfMemory];
+    pub fn is_passing(&self) -> bool {
         match self {
             Error::Io { kind, .. } => PASSING.contains(kind),
             Error::TooManyOpenFiles { .. } => true,
@@ -485,6 +483,14 @@ impl Error {
 pub(crate) fn message_of(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message").to_string()
+}
+
+/// The error kinds of calls that may succeed later, whatever they are for.
+const PASSING: [io::ErrorKind; 3] = [io::ErrorKind::Interrupted, io::ErrorKind::WouldBlock, io::ErrorKind::OutOfMemory];
+
+/// Whether the same call may succeed later: [`Error::is_passing`] of an error of the system.
+pub(crate) fn is_passing(error: &io::Error) -> bool {
+    is_shortage(error) || PASSING.contains(&error.kind())
 }
 
 /// Whether the process, or the machine, has no descriptor left.

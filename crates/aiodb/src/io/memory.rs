@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::disk::with_descriptors;
-use crate::error::is_shortage;
+use crate::error::is_passing;
 
 /// Memory that this process may have, in bytes: that of the machine, or what its control group or its limit of address space allow.
 pub fn memory_bytes() -> u64 {
@@ -60,11 +60,6 @@ fn least_limit(read: &dyn Fn(&Path) -> io::Result<String>) -> io::Result<Option<
         }
     }
     Ok(least)
-}
-
-/// Whether the same read may succeed later.
-fn is_passing(error: &io::Error) -> bool {
-    is_shortage(error) || matches!(error.kind(), io::ErrorKind::OutOfMemory | io::ErrorKind::Interrupted)
 }
 
 /// The directory of the process's control group for memory in each version of them, and the file there that has the limit.

@@ -384,7 +384,7 @@ impl Catalog {
         let generation = Arc::new(Generation::new(id, settings.clone(), self.segment_bytes, &self.accounts));
         let slot = tables.by_name.get(name).cloned();
         let old = slot.as_deref().and_then(Self::id);
-        // Nobody finds the old one once it is gone: what he wrote would be in no table, and he would read what it had.
+        // No thread finds the old one once it is gone: what it wrote would be in no table, and it would read what was there.
         let held = slot.as_deref().filter(|_| !planted::is_on(Bug::TableGoneBeforeItsName)).map(TableSlot::hold);
         let old = old.and_then(|old| tables.remove(old));
         if let Some(old) = old.as_ref().filter(|_| !planted::is_on(Bug::ModesLostByTruncate)) {

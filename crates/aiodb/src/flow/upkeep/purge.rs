@@ -82,7 +82,7 @@ impl<D: Device> Upkeep<D> {
             TableIndex::Ordered => match self.making_room(|| self.purge_keys(purge)) {
                 Err(error) if error.is_unreadable() => {
                     // Others are not to wait for it.
-                    if !error.is_passing() {
+                    if error.is_damage() {
                         self.purging.set_unreadable(purge.generation.id);
                     }
                     *current = None;

@@ -1,23 +1,22 @@
 //! The databases: their tables (`database.rs`), with the locks, the watched keys and the durability of their writes.
 
 use std::collections::HashMap;
-use std::ops::Bound;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use aiodb::merge::Add;
-use aiodb::{Batch, Db, Durability, GetDriver, Options, ScanOptions, Sequence, Table, TableModes, TableStats};
+use aiodb::{Batch, Db, Durability, GetDriver, Options, Sequence, Table, TableModes, TableStats};
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::{Either, ready};
 
 use crate::changes::{ChangedKey, Changes};
-use crate::collection::{CONTENTS_KEY, Owner, Span};
+use crate::collection::{CONTENTS_KEY, Owner};
 use crate::config::Division;
 use crate::database::DatabaseTables;
-use crate::entry::{self, Entry, original_key, stored_key};
+use crate::entry::{Entry, stored_key};
 use crate::entry_cache::{Counts, EntryCache, Moment};
-use crate::expiring::{self, Expired};
+use crate::expiring::Expired;
 use crate::failures::Failures;
 use crate::flusher::Flusher;
 use crate::locks::{Claim, Database, Held, Key, Locks};
@@ -27,7 +26,6 @@ use crate::saves::Saves;
 use crate::sizes::{Say, Sizes};
 use crate::storage::{Shares, Wish};
 use crate::waiters::Waiters;
-use crate::walk::{self, Walk};
 use crate::watch::Watchers;
 
 /// What stands for a sequence while a write is under way: later than all.
@@ -263,75 +261,6 @@ impl Keyspace {
         Ok(Some(entry))
     }
 
-    /// Keys of a database in their order, from those that come after `after` on, for as long as `visit` wants more. They are those of one
-    /// moment unless the store ends it.
-    pub(crate) fn visit_names(
-        &self,
-        database: Database,
-        after: Option<&[u8]>,
-        now_ms: u64,
-        visit: impl FnMut(&[u8]) -> bool,
-    ) -> Result<(), Refusal> {
-        self.failures.note(self.scan_names(database, after, now_ms, visit))
-    }
-
-    fn scan_names(
-        &self,
-        database: Database,
-        after: Option<&[u8]>,
-        now_ms: u64,
-        mut visit: impl FnMut(&[u8]) -> bool,
-    ) -> Result<(), Refusal> {
-        let mut options = ScanOptions::all();
-        if let Some(after) = after {
-            options = options.after(&stored_key(after));
-        }
-        let tables = self.tables(database);
-        let mut walk = Walk::new(options, false);
-        loop {
-            let visited = walk.go(
-                |rest| tables.scan_keys(rest, now_ms),
-                |expired, key, value| {
-                    let is_gone = match expired {
-                        Some(names) => names.contains(key),
-                        None => entry::stored_expiry_ms(value).is_some_and(|at_ms| at_ms <= now_ms),
-                    };
-                    is_gone || visit(original_key(key))
-                },
-            );
-            match visited {
-                // A value that cannot be read is one key, which its command will be told.
-                Err(refusal) if refusal.is_unreadable() => {
-                    let mut names = tables.keys.scan(walk.rest().keys_only().limit(1))?;
-                    let Some((key, _)) = names.next_record()? else { return Ok(()) };
-                    walk.come_to(key);
-                    if !visit(original_key(key)) {
-                        return Ok(());
-                    }
-                }
-                visited => return visited,
-            }
-        }
-    }
-
-    /// How many keys a database has that have not expired.
-    pub(crate) fn size(&self, database: Database, now_ms: u64) -> Result<u64, Refusal> {
-        self.failures.note(self.count(database, now_ms))
-    }
-
-    fn count(&self, database: Database, now_ms: u64) -> Result<u64, Refusal> {
-        let tables = self.tables(database);
-        let Some((elements, first_ms)) = tables.due_elements(now_ms) else {
-            return Ok(self.sizes.of(database)?.unwrap_or(0));
-        };
-        walk::at_a_moment(|| {
-            let snapshot = self.db.snapshot()?;
-            let rows = snapshot.scan(elements, tables.due_span(first_ms).keys_only())?;
-            let due = expiring::count_due(rows, now_ms)?;
-            Ok(self.sizes.at(&snapshot, database)?.saturating_sub(due))
-        })
-    }
-
     /// Keys that have expired and are still there, see [`DatabaseTables::expired`].
     pub(crate) fn expired(&self, database: Database, now_ms: u64) -> Result<Expired, Refusal> {
         self.tables(database).expired(now_ms)
@@ -367,40 +296,6 @@ impl Keyspace {
     pub(crate) fn element_blocking(&self, owner: Owner, name: &[u8]) -> Result<Option<Bytes>, Refusal> {
         let Some(elements) = self.tables(owner.database).elements() else { return Ok(None) };
         Ok(self.noted(elements.get(&owner.element_key(name)))?.map(Bytes::from))
-    }
-
-    /// Elements in the order of their names, for as long as `visit` wants more. The caller has a claim on their key: they are those of one
-    /// moment, also where the store ends a scan.
-    pub(crate) fn visit_elements(
-        &self,
-        owner: Owner,
-        span: &Span,
-        mut visit: impl FnMut(&[u8], &[u8]) -> bool,
-    ) -> Result<(), Refusal> {
-        let Some(elements) = self.tables(owner.database).elements() else { return Ok(()) };
-        let mut options = ScanOptions::all();
-        options = match &span.from {
-            Bound::Unbounded => options.from(&owner.prefix()),
-            Bound::Included(name) => options.from(&owner.element_key(name)),
-            Bound::Excluded(name) => options.after(&owner.element_key(name)),
-        };
-        options = match &span.to {
-            Bound::Unbounded => options.before(&owner.end()),
-            Bound::Included(name) => options.to(&owner.element_key(name)),
-            Bound::Excluded(name) => options.before(&owner.element_key(name)),
-        };
-        options = if span.is_backward { options.backward() } else { options };
-        options = if span.values { options } else { options.keys_only() };
-        let mut walk = Walk::new(options, span.is_backward);
-        let visited =
-            walk.go(|rest| Ok((elements.scan(rest)?, ())), |(), key, value| visit(&key[owner.prefix().len()..], value));
-        self.failures.note(visited)
-    }
-
-    /// The last key of a database.
-    pub(crate) fn last_name(&self, database: Database) -> Result<Option<Bytes>, Refusal> {
-        let mut scan = self.noted(self.table(database).scan(ScanOptions::all().keys_only().backward().limit(1)))?;
-        Ok(self.noted(scan.next_record())?.map(|(key, _)| Bytes::copy_from_slice(original_key(key))))
     }
 
     /// Makes changes, all of them or none. The caller has a claim on their keys. [`Keyspace::wait`] makes them durable.
@@ -536,5 +431,6 @@ fn unmark(stripes: &[&AtomicU64], before: &[u64], sequence: Option<&Sequence>) {
     }
 }
 
+mod scans;
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@ use aiodb::merge::Add;
 use tokio::runtime::Handle;
 
 use super::*;
-use crate::collection::Kind;
+use crate::collection::{Kind, Span};
 use crate::space::Space;
 
 /// Collections that are deleted while something is read: more than the store lets wait behind a snapshot.
